@@ -1,0 +1,38 @@
+# Every target sets up what it needs first. `make demo` and `make test` are the two to know.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test check real recorded corpus clean help
+
+help:  ## what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+setup: $(READY)  ## a virtual environment with tunebot and its tools
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group dev
+	touch $@
+
+demo: $(READY)  ## the story on a simulated host, in about two minutes
+	$(BIN)/tunebot demo
+
+test: $(READY)  ## the tests, in under five minutes on two cores
+	$(BIN)/pytest
+
+check: $(READY)  ## style, types, import contracts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+real: $(READY)  ## a real vLLM on this machine's CPU (the first run installs it into the cache folder: 4 GB)
+	$(PYTHON) tests/real/setup_vllm.py
+	$(BIN)/python tests/real/run.py
+
+clean:  ## remove the virtual environment
+	rm -rf $(VENV)

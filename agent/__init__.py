@@ -1,0 +1,3 @@
+"""Everything but the screen."""
+
+__version__ = "0.1.0"

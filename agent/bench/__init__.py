@@ -1,0 +1,1 @@
+"""The load generator: prompts, a streaming client, and the metrics of a round."""

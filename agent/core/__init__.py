@@ -1,0 +1,1 @@
+"""The pure core: events in, state and commands out. It knows no clock, file, socket or task."""

@@ -1,0 +1,274 @@
+"""Everything that can happen in a session. An event is journalled, then reduced; nothing else changes the state.
+
+Facts come from effects (a phase began, a round was measured) and from a person; decisions (a launch is requested, a
+verdict is reached) come from `schedule`. Both are events, so a journal alone rebuilds the state.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from agent.core.model import (
+    Failure,
+    Finding,
+    FlagCheck,
+    Host,
+    LaunchConfig,
+    Phase,
+    Quote,
+    RoundMetrics,
+    Task,
+    TaskStatus,
+    Verdict,
+)
+from agent.playbook.model import Args, Experiment, Playbook
+
+Purpose = Literal["measure", "serve"]
+Ending = Literal["completed", "interrupted", "target-lost"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """`at` is wall-clock time in seconds since the epoch. Decisions carry the time of the event they follow."""
+
+    at: float
+    kinds: ClassVar[dict[str, type["Event"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        # A slotted dataclass is created twice; the second, final class replaces the first under the same name.
+        Event.kinds[cls.__name__] = cls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStarted(Event):
+    """A session began. `approved` holds the `ID@HASH` texts given on the command line.
+
+    `keep` leaves the server running at an interruption. `seed` decides the prompts of every round.
+    """
+
+    session: str
+    playbook: Playbook
+    host: Host
+    approved: tuple[str, ...]
+    keep: bool
+    seed: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted(Event):
+    """Something a person should know that changes nothing."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRequested(Event):
+    """A background task is to start now."""
+
+    task: Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskProgressed(Event):
+    """What a running task does at the moment."""
+
+    task: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFinished(Event):
+    """A task ended, one way or another."""
+
+    task: str
+    status: TaskStatus
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentRuledOut(Event):
+    """A preflight showed that this launch would fail or would have no effect; its load is never paid."""
+
+    experiment: str
+    task: str
+    reason: str
+    evidence: tuple[Quote, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentNotReached(Event):
+    """An experiment ends without a launch, for a reason that lies outside of it."""
+
+    experiment: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentCompleted(Event):
+    """Flags that the source demands are added to an experiment before its launch."""
+
+    experiment: str
+    adds: Args
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentReopened(Event):
+    """A dead end is tried again on top of another experiment, as a new experiment."""
+
+    experiment: str
+    spec: Experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareRequested(Event):
+    """An approved step that changes the host is to run now. `step` counts from zero."""
+
+    experiment: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareFinished(Event):
+    """A prepare step ended; `ok` also where its result existed already."""
+
+    experiment: str
+    step: int
+    ok: bool
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRequested(Event):
+    """The intent to start a server, journalled before anything is done."""
+
+    launch: str
+    experiment: str
+    purpose: Purpose
+    config: LaunchConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchStarted(Event):
+    """The server's process exists. `argv` is the command line as executed (redacted)."""
+
+    launch: str
+    pid: int
+    port: int
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseEntered(Event):
+    """A load came to another phase. `remaining_s` is the estimate until ready, None where there is no basis."""
+
+    launch: str
+    phase: Phase
+    remaining_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseProgressed(Event):
+    """How far a load is: `done` of `total` units of the phase, `fraction` of the whole load; at most once a second."""
+
+    launch: str
+    phase: Phase
+    done: int | None
+    total: int | None
+    fraction: float | None
+    remaining_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerReady(Event):
+    """Our process is alive, the port is ours alone, one real generation came back. `load_s` counts from its start."""
+
+    launch: str
+    load_s: float
+    flags: tuple[FlagCheck, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFailed(Event):
+    """A launch did not get ready, or died later."""
+
+    launch: str
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRequested(Event):
+    """A round of a workload is to be measured now; the first one is preceded by a warm-up."""
+
+    launch: str
+    workload: str
+    index: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundMeasured(Event):
+    """A round's numbers."""
+
+    launch: str
+    workload: str
+    index: int
+    metrics: RoundMetrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundFailed(Event):
+    """A round could not be measured."""
+
+    launch: str
+    workload: str
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictReached(Event):
+    """A launched experiment is judged: against its parent (did the idea work?) and the incumbent (ship it?)."""
+
+    experiment: str
+    parent: Verdict
+    incumbent: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequested(Event):
+    """The server of a launch is to be stopped and verified gone."""
+
+    launch: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStopped(Event):
+    """A stop came to its end. `left` are pids that could not be ended."""
+
+    launch: str
+    exit_code: int | None
+    left: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptRequested(Event):
+    """A person (or a signal) wants the session to end now. `keep` leaves the server running."""
+
+    keep: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetLost(Event):
+    """The target cannot be used any more."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEnded(Event):
+    """The last event of a session. `serving` names the launch that was left running, if any."""
+
+    ending: Ending
+    serving: str | None

@@ -1,0 +1,110 @@
+"""One line a change, for people and logs: what the headless run prints and `replay --headless` prints again."""
+
+from agent.core import events as ev
+from agent.core.state import State
+from agent.core.views import change_text, command_line, duration, load_text, value_text
+
+_PROGRESS_STEP = 0.2
+
+
+def line_of(before: State, event: ev.Event, after: State) -> str | None:
+    """The line for an event, or None where nothing is worth one."""
+    told = _tell(before, event, after)
+    if told is None:
+        return None
+    subject, text = told
+    return f"{duration(event.at - after.started_at):>7}  {subject:<24} {text}"
+
+
+def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | None:
+    match event:
+        case ev.PhaseEntered() | ev.PhaseProgressed() | ev.LaunchStarted() | ev.ServerReady() | ev.ServerFailed():
+            return _tell_load(before, event, after)
+        case ev.TaskRequested() | ev.TaskFinished():
+            return _tell_task(event, after)
+        case ev.RoundMeasured() | ev.RoundFailed() | ev.VerdictReached():
+            return _tell_measurement(event, after)
+        case ev.Noted():
+            return "note", event.text
+        case ev.ExperimentRuledOut():
+            return event.experiment, f"ruled-out: {event.reason}; its load is saved"
+        case ev.ExperimentNotReached():
+            return event.experiment, f"not-reached: {event.reason}"
+        case ev.ExperimentCompleted():
+            adds = " ".join(f"+ --{flag} {value}" for flag, value in event.adds.items())
+            return event.experiment, f"completed from the source: {adds}"
+        case ev.ExperimentReopened():
+            return event.experiment, f"to be tried again as {event.spec.id}"
+        case ev.PrepareRequested():
+            step = after.experiments[event.experiment].spec.prepare[event.step]
+            return event.experiment, f"prepare step {event.step + 1}: {command_line(step.run)}"
+        case ev.PrepareFinished():
+            return (
+                event.experiment,
+                f"prepare step {event.step + 1} {'done' if event.ok else 'failed'}: {event.summary}",
+            )
+        case ev.LaunchRequested():
+            return event.experiment, f"launch {event.launch}" + (" to serve" if event.purpose == "serve" else "")
+        case ev.StopRequested():
+            return after.launches[event.launch].experiment, f"stopping the server: {event.why}"
+        case ev.ServerStopped():
+            left = f", still alive: {', '.join(map(str, event.left))}" if event.left else ", nothing left of it"
+            return after.launches[event.launch].experiment, f"stopped (exit {event.exit_code}){left}"
+        case ev.InterruptRequested():
+            return "session", "interrupted"
+        case ev.TargetLost():
+            return "session", f"the target cannot be used: {event.reason}"
+        case _:
+            return None
+
+
+def _tell_load(before: State, event: ev.Event, after: State) -> tuple[str, str] | None:
+    launch = after.launches[event.launch]  # type: ignore[attr-defined]
+    match event:
+        case ev.LaunchStarted():
+            return launch.experiment, f"loading: pid {event.pid}, port {event.port}"
+        case ev.PhaseEntered():
+            return launch.experiment, f"loading: {load_text(launch)}"
+        case ev.PhaseProgressed():
+            told = before.launches[launch.id].fraction or 0.0
+            crossed = int(told / _PROGRESS_STEP) < int((event.fraction or 0.0) / _PROGRESS_STEP)
+            return (launch.experiment, f"loading: {load_text(launch)}") if crossed else None
+        case ev.ServerReady():
+            odd = [f for f in event.flags if f.status in ("rewritten", "contradicted")]
+            flags = "".join(f"; --{f.flag} {f.status}: {f.requested} is {f.effective}" for f in odd)
+            return launch.experiment, f"ready after {duration(event.load_s)}{flags}"
+        case ev.ServerFailed():
+            failure = event.failure
+            rank = "" if failure.rank is None else f" on rank {failure.rank}"
+            return launch.experiment, f"failed in {failure.phase}{rank}: {failure.reason}"
+        case _:
+            return None
+
+
+def _tell_task(event: ev.TaskRequested | ev.TaskFinished, after: State) -> tuple[str, str] | None:
+    if isinstance(event, ev.TaskRequested):
+        return event.task.experiment, f"{event.task.kind} started: {event.task.title}"
+    task = after.tasks[event.task].task
+    quotes = event.finding.quotes
+    where = f"  {quotes[0].path}:{quotes[0].line}" if quotes else ""
+    outcome = event.finding.outcome or event.status
+    return task.experiment, f"{task.kind} {outcome}: {event.finding.summary}{where}"
+
+
+def _tell_measurement(event: ev.Event, after: State) -> tuple[str, str] | None:
+    match event:
+        case ev.RoundMeasured():
+            m = event.metrics
+            text = f"{m.output_throughput:.1f} tok/s, TTFT {m.ttft_ms:.0f} ms, TPOT {m.tpot_ms:.1f} ms"
+            return after.launches[event.launch].experiment, f"{event.workload} round {event.index + 1}: {text}"
+        case ev.RoundFailed():
+            return after.launches[event.launch].experiment, f"{event.workload} round {event.index + 1}: {event.reason}"
+        case ev.VerdictReached():
+            experiment = after.experiments[event.experiment]
+            value = " ".join(filter(None, (value_text(after, experiment), change_text(after, experiment))))
+            verdict = f"verdict {event.parent.word}: {event.parent.reason}"
+            if event.incumbent.against != event.parent.against:
+                verdict += f"; against the incumbent {event.incumbent.word}: {event.incumbent.reason}"
+            return event.experiment, f"{value}  {verdict}" if value else verdict
+        case _:
+            return None

@@ -1,0 +1,162 @@
+"""The values that events carry and the state is made of. All frozen; units are in the names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from agent.playbook.model import Args, ArgValue, Env, PreflightEntry, ResearchEntry, VerdictWord
+
+
+class Phase(StrEnum):
+    """The phases of one launch, in the order in which a healthy start passes them."""
+
+    LAUNCH = "launch"
+    IMPORT = "import"
+    ARGS = "args"
+    CONFIG = "config"
+    DIST_INIT = "dist-init"
+    LOAD_WEIGHTS = "load-weights"
+    KV_CACHE = "kv-cache"
+    PROFILE = "profile"
+    COMPILE = "compile"
+    GRAPH_CAPTURE = "graph-capture"
+    HTTP_START = "http-start"
+    WARMUP = "warmup"
+    READY = "ready"
+    SERVING = "serving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU as nvidia-smi describes it."""
+
+    index: int
+    name: str
+    sm_major: int
+    sm_minor: int
+    memory_mib: int
+    driver: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The machine that a target leads to. `simulated` hosts say so wherever their results are shown."""
+
+    name: str
+    simulated: bool = False
+    gpus: tuple[Gpu, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """One line of a file or log as evidence: where it stands and what it says (cleaned and redacted)."""
+
+    path: str
+    line: int
+    text: str
+
+
+PreflightOutcome = Literal["fails", "no-effect", "fine", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a background task found.
+
+    `summary` is one line for the board. `requires` are flags that the source demands beside those of the experiment.
+    `outcome` is set by preflights only; the first two values rule the experiment out.
+    """
+
+    summary: str
+    quotes: tuple[Quote, ...] = ()
+    requires: Args = field(default_factory=dict)
+    outcome: PreflightOutcome | None = None
+
+
+TaskKind = Literal["preflight", "grep", "read", "ask", "probe"]
+TaskStatus = Literal["done", "failed", "timeout", "needs-key", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One piece of background work for an experiment.
+
+    `config` is the launch configuration that the experiment would have: preflights and research are about it.
+    """
+
+    id: str
+    experiment: str
+    kind: TaskKind
+    title: str
+    entry: PreflightEntry | ResearchEntry
+    config: "LaunchConfig"
+    needed: bool
+    gpu: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchConfig:
+    """Everything that decides what a launch runs, before a port is chosen. Paths may begin with `~/`."""
+
+    kind: str
+    command: tuple[str, ...]
+    args: Args
+    env: Env
+    source: Mapping[str, str]
+    version: str | None
+    load_timeout_s: float
+
+
+FlagStatus = Literal["equal", "rewritten", "contradicted", "not-reported"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagCheck:
+    """A requested flag against what the running server says it uses."""
+
+    flag: str
+    requested: ArgValue
+    effective: str | None
+    status: FlagStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundMetrics:
+    """One measured round of a workload. Throughputs are per second of the round; times are medians over requests."""
+
+    requests: int
+    failed: int
+    duration_s: float
+    prompt_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    output_throughput: float
+    request_throughput: float
+    ttft_ms: float
+    tpot_ms: float
+    tokens_per_chunk: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A judgement against one reference. `gain` is a fraction (0.13 = 13 % better) with its 95 % interval."""
+
+    word: VerdictWord
+    against: str
+    reason: str
+    gain: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a launch failed: one line for the board, and the log lines that show it."""
+
+    phase: Phase
+    reason: str
+    category: str
+    evidence: tuple[Quote, ...] = ()
+    rank: int | None = None
+    exit_code: int | None = None

@@ -1,0 +1,60 @@
+"""What a launch of an experiment would run, and what its preparation needs approval for."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+
+from agent.core.model import LaunchConfig
+from agent.core.state import ExperimentState, State
+from agent.playbook.model import ArgValue, Experiment, Playbook, PrepareStep
+
+
+def lineage(experiments: Mapping[str, ExperimentState], experiment: str) -> list[ExperimentState]:
+    """The experiment's ancestors from the baseline down to itself."""
+    chain = [experiments[experiment]]
+    while (parent := chain[-1].spec.based_on) is not None:
+        chain.append(experiments[parent])
+    return chain[::-1]
+
+
+def config_of(state: State, experiment: str) -> LaunchConfig:
+    """The launch configuration: the server's, with each ancestor's changes laid over it, oldest first."""
+    return overlay(state.playbook, lineage(state.experiments, experiment))
+
+
+def overlay(playbook: Playbook, chain: list[ExperimentState]) -> LaunchConfig:
+    """The playbook's server with the changes of `chain` laid over it; None takes an inherited flag away."""
+    server = playbook.server
+    args: dict[str, ArgValue] = dict(server.args)
+    env: dict[str, str | None] = dict(server.env)
+    command, source, version = server.command, dict(server.source), server.version
+    for link in chain:
+        args |= {**link.spec.args, **link.added}
+        env |= link.spec.env
+        if override := link.spec.server:
+            command = override.command or command
+            version = override.version or version
+            source |= override.source or {}
+            env |= override.env
+    return LaunchConfig(
+        kind=server.kind,
+        command=command,
+        args={flag: value for flag, value in args.items() if value is not None},
+        env=env,
+        source=source,
+        version=version,
+        load_timeout_s=server.load_timeout,
+    )
+
+
+def step_digest(playbook: Playbook, step: PrepareStep) -> str:
+    """Twelve hex digits that stand for exactly these bytes of a step on this target. An approval names them."""
+    target = playbook.target if isinstance(playbook.target, str) else playbook.target.ssh
+    content = json.dumps([target, list(step.run), step.creates], ensure_ascii=False)
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
+def approvals_needed(playbook: Playbook, experiment: Experiment) -> Iterator[str]:
+    """The `ID@HASH` of each step of an experiment that changes the host."""
+    for step in experiment.prepare:
+        yield f"{experiment.id}@{step_digest(playbook, step)}"

@@ -1,0 +1,327 @@
+"""reduce(state, event) -> (state, commands): the only place where a session's state changes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agent.core import commands as do
+from agent.core import events as ev
+from agent.core.model import Verdict
+from agent.core.state import ExperimentState, Launch, LaunchStage, Round, Stage, State, TaskState
+from agent.playbook.model import VerdictWord
+
+STORY_LENGTH = 200
+
+# The legal moves of an experiment: the stages in which an event may reach it. Where it goes is the handler's part.
+EXPERIMENT_MOVES: Mapping[type[ev.Event], frozenset[Stage]] = {
+    ev.ExperimentRuledOut: frozenset({Stage.TODO}),
+    ev.ExperimentNotReached: frozenset({Stage.TODO}),
+    ev.ExperimentCompleted: frozenset({Stage.TODO}),
+    ev.ExperimentReopened: frozenset({Stage.ENDED}),
+    ev.PrepareRequested: frozenset({Stage.TODO}),
+    ev.PrepareFinished: frozenset({Stage.PREPARING}),
+    ev.VerdictReached: frozenset({Stage.RUNNING}),
+}
+
+_ALIVE = frozenset({LaunchStage.REQUESTED, LaunchStage.LOADING, LaunchStage.READY, LaunchStage.MEASURING})
+# What an effect reports after the launch failed or was stopped is late, not wrong: journalled, it changes nothing.
+_OVER = frozenset({LaunchStage.FAILED, LaunchStage.STOPPING, LaunchStage.STOPPED})
+
+LAUNCH_MOVES: Mapping[type[ev.Event], frozenset[LaunchStage]] = {
+    ev.LaunchStarted: frozenset({LaunchStage.REQUESTED}) | _OVER,
+    ev.PhaseEntered: frozenset({LaunchStage.LOADING}) | _OVER,
+    ev.PhaseProgressed: frozenset({LaunchStage.LOADING}) | _OVER,
+    ev.ServerReady: frozenset({LaunchStage.LOADING}) | _OVER,
+    ev.ServerFailed: _ALIVE | _OVER,
+    ev.RoundRequested: frozenset({LaunchStage.READY, LaunchStage.MEASURING}),
+    ev.RoundMeasured: frozenset({LaunchStage.MEASURING}) | _OVER,
+    ev.RoundFailed: frozenset({LaunchStage.MEASURING}) | _OVER,
+    ev.StopRequested: _ALIVE | {LaunchStage.FAILED},
+    ev.ServerStopped: frozenset({LaunchStage.STOPPING}),
+}
+
+
+class IllegalTransition(Exception):
+    """An event that cannot happen in this state. The message names the events that led to it."""
+
+    def __init__(self, state: State, event: ev.Event, subject: str, stage: str) -> None:
+        story = [name for about, name in state.story if about == subject]
+        trail = " > ".join(story[-12:]) or "nothing"
+        super().__init__(f"{type(event).__name__} is not possible for {subject} in stage {stage}; it saw: {trail}")
+
+
+def initial(event: ev.SessionStarted) -> State:
+    """The state right after a session began."""
+    return State(
+        session=event.session,
+        playbook=event.playbook,
+        host=event.host,
+        approved=event.approved,
+        keep=event.keep,
+        seed=event.seed,
+        started_at=event.at,
+        now=event.at,
+        experiments={spec.id: ExperimentState(spec=spec) for spec in event.playbook.experiments},
+    )
+
+
+def reduce(state: State, event: ev.Event) -> tuple[State, tuple[do.Command, ...]]:
+    """The state after an event, and what is to be done because of it. Raises IllegalTransition."""
+    handler = _HANDLERS.get(type(event))
+    if handler is None or state.ending:
+        raise IllegalTransition(state, event, "the session", state.ending or "running")
+    subject = _check_legal(state, event)
+    after = handler(state, event)
+    story = ((*state.story, (subject, type(event).__name__)))[-STORY_LENGTH:] if subject else state.story
+    after = replace(after, now=max(state.now, event.at), story=story)
+    return after, tuple(_commands(state, event, after))
+
+
+def _check_legal(state: State, event: ev.Event) -> str:
+    """The experiment that the event is about, or an empty text; progress leaves no trace in a story."""
+    if allowed := LAUNCH_MOVES.get(type(event)):
+        name = event.launch  # type: ignore[attr-defined]
+        launch = state.launches.get(name)
+        if launch is None or launch.stage not in allowed:
+            raise IllegalTransition(state, event, name, launch.stage if launch else "unknown")
+        return "" if isinstance(event, ev.PhaseProgressed) else launch.experiment
+    if stages := EXPERIMENT_MOVES.get(type(event)):
+        name = event.experiment  # type: ignore[attr-defined]
+        experiment = state.experiments.get(name)
+        if experiment is None or experiment.stage not in stages:
+            raise IllegalTransition(state, event, name, experiment.stage if experiment else "unknown")
+        return str(name)
+    if isinstance(event, ev.LaunchRequested):
+        _check_launch(state, event)
+        return event.experiment
+    if isinstance(event, ev.TaskProgressed | ev.TaskFinished):
+        task = state.tasks.get(event.task)
+        if task is None or task.status is not None:
+            raise IllegalTransition(state, event, event.task, "ended" if task else "unknown")
+    if isinstance(event, ev.TaskRequested) and event.task.id in state.tasks:
+        raise IllegalTransition(state, event, event.task.id, "started")
+    return ""
+
+
+def _check_launch(state: State, event: ev.LaunchRequested) -> None:
+    experiment = state.experiments.get(event.experiment)
+    wanted = Stage.TODO if event.purpose == "measure" else Stage.ENDED
+    if experiment is None or experiment.stage is not wanted:
+        raise IllegalTransition(state, event, event.experiment, experiment.stage if experiment else "unknown")
+    if state.current or event.launch in state.launches:
+        raise IllegalTransition(state, event, event.experiment, "with the server lane taken")
+
+
+def _noted(state: State, event: ev.Noted) -> State:
+    return replace(state, notes=(*state.notes, event.text))
+
+
+def _task_requested(state: State, event: ev.TaskRequested) -> State:
+    task = TaskState(task=event.task, started_at=event.at)
+    return replace(state, tasks={**state.tasks, event.task.id: task})
+
+
+def _task_progressed(state: State, event: ev.TaskProgressed) -> State:
+    return state.with_task(event.task, action=event.action)
+
+
+def _task_finished(state: State, event: ev.TaskFinished) -> State:
+    return state.with_task(event.task, status=event.status, finding=event.finding, ended_at=event.at)
+
+
+def _ruled_out(state: State, event: ev.ExperimentRuledOut) -> State:
+    return _end_unlaunched(state, event.experiment, "ruled-out", event.reason, evidence=event.evidence)
+
+
+def _not_reached(state: State, event: ev.ExperimentNotReached) -> State:
+    return _end_unlaunched(state, event.experiment, "not-reached", event.reason)
+
+
+def _end_unlaunched(state: State, experiment: str, word: VerdictWord, reason: str, **changes: Any) -> State:
+    against = state.experiments[experiment].spec.based_on or experiment
+    verdict = Verdict(word=word, against=against, reason=reason)
+    return state.with_experiment(
+        experiment, stage=Stage.ENDED, parent=verdict, incumbent=verdict, reason=reason, **changes
+    )
+
+
+def _completed(state: State, event: ev.ExperimentCompleted) -> State:
+    added = {**state.experiments[event.experiment].added, **event.adds}
+    return state.with_experiment(event.experiment, added=added)
+
+
+def _reopened(state: State, event: ev.ExperimentReopened) -> State:
+    state = state.with_experiment(event.experiment, reopened_as=event.spec.id)
+    return replace(state, experiments={**state.experiments, event.spec.id: ExperimentState(spec=event.spec)})
+
+
+def _prepare_requested(state: State, event: ev.PrepareRequested) -> State:
+    return state.with_experiment(event.experiment, stage=Stage.PREPARING)
+
+
+def _prepare_finished(state: State, event: ev.PrepareFinished) -> State:
+    if event.ok:
+        return state.with_experiment(event.experiment, stage=Stage.TODO, prepared=event.step + 1)
+    reason = f"prepare step {event.step + 1}: {event.summary}"
+    return _end_unlaunched(state, event.experiment, "failed", reason)
+
+
+def _launch_requested(state: State, event: ev.LaunchRequested) -> State:
+    launch = Launch(
+        id=event.launch,
+        experiment=event.experiment,
+        purpose=event.purpose,
+        config=event.config,
+        requested_at=event.at,
+    )
+    state = replace(state, launches={**state.launches, launch.id: launch})
+    launches = (*state.experiments[event.experiment].launches, launch.id)
+    stage = Stage.RUNNING if event.purpose == "measure" else Stage.ENDED
+    return state.with_experiment(event.experiment, stage=stage, launches=launches)
+
+
+def _unless_over(handler: Callable[[State, Any, Launch], State]) -> Callable[[State, Any], State]:
+    def checked(state: State, event: Any) -> State:
+        launch = state.launches[event.launch]
+        return state if launch.stage in _OVER else handler(state, event, launch)
+
+    return checked
+
+
+@_unless_over
+def _launch_started(state: State, event: ev.LaunchStarted, launch: Launch) -> State:
+    return state.with_launch(launch.id, stage=LaunchStage.LOADING, pid=event.pid, port=event.port, argv=event.argv)
+
+
+@_unless_over
+def _phase_entered(state: State, event: ev.PhaseEntered, launch: Launch) -> State:
+    phases = (*launch.phases, (event.phase, event.at))
+    return state.with_launch(launch.id, phases=phases, done=None, total=None, remaining_s=event.remaining_s)
+
+
+@_unless_over
+def _phase_progressed(state: State, event: ev.PhaseProgressed, launch: Launch) -> State:
+    return state.with_launch(
+        launch.id, done=event.done, total=event.total, fraction=event.fraction, remaining_s=event.remaining_s
+    )
+
+
+@_unless_over
+def _server_ready(state: State, event: ev.ServerReady, launch: Launch) -> State:
+    return state.with_launch(
+        launch.id, stage=LaunchStage.READY, load_s=event.load_s, flags=event.flags, fraction=1.0, remaining_s=0.0
+    )
+
+
+@_unless_over
+def _server_failed(state: State, event: ev.ServerFailed, launch: Launch) -> State:
+    return state.with_launch(launch.id, stage=LaunchStage.FAILED, failure=event.failure, measuring=None)
+
+
+def _round_requested(state: State, event: ev.RoundRequested) -> State:
+    measuring = (event.workload, event.index)
+    return state.with_launch(event.launch, stage=LaunchStage.MEASURING, measuring=measuring)
+
+
+@_unless_over
+def _round_measured(state: State, event: ev.RoundMeasured, launch: Launch) -> State:
+    measured = Round(workload=event.workload, index=event.index, metrics=event.metrics)
+    return state.with_launch(launch.id, rounds=(*launch.rounds, measured), measuring=None)
+
+
+@_unless_over
+def _round_failed(state: State, event: ev.RoundFailed, launch: Launch) -> State:
+    return state.with_launch(launch.id, round_error=event.reason, measuring=None)
+
+
+def _verdict(state: State, event: ev.VerdictReached) -> State:
+    experiment = state.experiments[event.experiment]
+    launch = state.launches[experiment.launches[-1]]
+    state = state.with_experiment(
+        event.experiment,
+        stage=Stage.ENDED,
+        parent=event.parent,
+        incumbent=event.incumbent,
+        reason=event.parent.reason,
+        evidence=launch.failure.evidence if launch.failure else (),
+    )
+    if launch.stage is LaunchStage.MEASURING:
+        state = state.with_launch(launch.id, stage=LaunchStage.READY)
+    if event.incumbent.word == "keep":
+        state = replace(state, incumbent=event.experiment)
+    return state
+
+
+def _stop_requested(state: State, event: ev.StopRequested) -> State:
+    return state.with_launch(event.launch, stage=LaunchStage.STOPPING, measuring=None)
+
+
+def _server_stopped(state: State, event: ev.ServerStopped) -> State:
+    return state.with_launch(
+        event.launch, stage=LaunchStage.STOPPED, exit_code=event.exit_code, left=event.left, ended_at=event.at
+    )
+
+
+def _interrupted(state: State, event: ev.InterruptRequested) -> State:
+    return replace(state, interrupted=True, keep=event.keep)
+
+
+def _target_lost(state: State, event: ev.TargetLost) -> State:
+    return replace(state, lost=event.reason)
+
+
+def _session_ended(state: State, event: ev.SessionEnded) -> State:
+    return replace(state, ending=event.ending)
+
+
+_HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
+    ev.Noted: _noted,
+    ev.TaskRequested: _task_requested,
+    ev.TaskProgressed: _task_progressed,
+    ev.TaskFinished: _task_finished,
+    ev.ExperimentRuledOut: _ruled_out,
+    ev.ExperimentNotReached: _not_reached,
+    ev.ExperimentCompleted: _completed,
+    ev.ExperimentReopened: _reopened,
+    ev.PrepareRequested: _prepare_requested,
+    ev.PrepareFinished: _prepare_finished,
+    ev.LaunchRequested: _launch_requested,
+    ev.LaunchStarted: _launch_started,
+    ev.PhaseEntered: _phase_entered,
+    ev.PhaseProgressed: _phase_progressed,
+    ev.ServerReady: _server_ready,
+    ev.ServerFailed: _server_failed,
+    ev.RoundRequested: _round_requested,
+    ev.RoundMeasured: _round_measured,
+    ev.RoundFailed: _round_failed,
+    ev.VerdictReached: _verdict,
+    ev.StopRequested: _stop_requested,
+    ev.ServerStopped: _server_stopped,
+    ev.InterruptRequested: _interrupted,
+    ev.TargetLost: _target_lost,
+    ev.SessionEnded: _session_ended,
+}
+
+
+def _commands(before: State, event: ev.Event, after: State) -> list[do.Command]:
+    commands: list[do.Command] = []
+    if before.measuring != after.measuring:
+        commands.append(do.SetQuiet(after.measuring))
+    match event:
+        case ev.TaskRequested():
+            commands.append(do.RunTask(event.task))
+        case ev.PrepareRequested():
+            step = after.experiments[event.experiment].spec.prepare[event.step]
+            commands.append(do.Prepare(event.experiment, event.step, step))
+        case ev.LaunchRequested():
+            commands.append(do.StartServer(event.launch, event.config))
+        case ev.RoundRequested():
+            workload = next(w for w in after.playbook.workloads if w.name == event.workload)
+            port = after.launches[event.launch].port
+            assert port is not None, "a launch that is ready has a port"
+            commands.append(do.MeasureRound(event.launch, port, workload, event.index, event.seed))
+        case ev.StopRequested():
+            commands.append(do.StopServer(event.launch))
+        case ev.SessionEnded():
+            commands.append(do.EndSession(event.ending))
+    return commands

@@ -1,0 +1,320 @@
+"""The scheduler of the two lanes: from a state, the next decision, as an event.
+
+The engine asks again after every event until there is nothing to decide, so each rule here says one thing. Rules are
+tried in the order of `_RULES`: what needs no waiting first, then the background lane, then the server lane.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from agent.core import events as ev
+from agent.core.model import Task, TaskKind
+from agent.core.plan import approvals_needed, config_of, lineage
+from agent.core.state import ExperimentState, Launch, LaunchStage, Stage, State
+from agent.core.verdict import judge
+from agent.playbook.model import (
+    AskEntry,
+    Experiment,
+    GrepEntry,
+    PreflightEntry,
+    ProbeEntry,
+    ReadEntry,
+    ResearchEntry,
+    VerdictWord,
+)
+
+BACKGROUND_TASKS = 4
+"""How many background tasks run at a time."""
+
+# A child inherits its parent's flags: where the parent could not run, neither can the child.
+_BARREN: frozenset[VerdictWord] = frozenset({"failed", "ruled-out", "not-reached"})
+_DEAD: frozenset[VerdictWord] = frozenset({"failed", "ruled-out", "worse"})
+
+
+def next_decision(state: State) -> ev.Event | None:
+    """The next decision, or None while there is nothing to decide before something else happens."""
+    if state.ending:
+        return None
+    if state.interrupted or state.lost:
+        return _wind_up(state)
+    for rule in _RULES:
+        if (decision := rule(state)) is not None:
+            return decision
+    return None
+
+
+def _todo(state: State) -> Iterator[ExperimentState]:
+    return (e for e in state.experiments.values() if e.stage is Stage.TODO)
+
+
+def _rule_out(state: State) -> ev.Event | None:
+    for task in state.tasks.values():
+        experiment = state.experiments[task.task.experiment]
+        if experiment.stage is Stage.TODO and task.finding and task.finding.outcome in ("fails", "no-effect"):
+            word = "would fail" if task.finding.outcome == "fails" else "would have no effect"
+            return ev.ExperimentRuledOut(
+                at=state.now,
+                experiment=experiment.id,
+                task=task.task.id,
+                reason=f"{word}: {task.finding.summary}",
+                evidence=task.finding.quotes,
+            )
+    return None
+
+
+def _give_up(state: State) -> ev.Event | None:
+    for experiment in _todo(state):
+        if reason := _unreachable(state, experiment.spec):
+            return ev.ExperimentNotReached(at=state.now, experiment=experiment.id, reason=reason)
+    return None
+
+
+def _unreachable(state: State, spec: Experiment) -> str | None:
+    if spec.based_on and (parent := state.experiments[spec.based_on].verdict) and parent.word in _BARREN:
+        return f"it is based on {spec.based_on}, which is {parent.word}"
+    if spec.when and (reason := _when(state, spec)[1]):
+        return reason
+    return None
+
+
+def _when(state: State, spec: Experiment) -> tuple[bool, str | None]:
+    """Whether the condition holds now, and why it never can (None while it still may)."""
+    assert spec.when is not None
+    wanted = spec.when.are
+    words = {name: _word(state, name) for name in (*spec.when.all_of, *spec.when.any_of)}
+    for name in spec.when.all_of:
+        if words[name] is not None and words[name] not in wanted:
+            return False, f"{name} is {words[name]}, not {' or '.join(wanted)}"
+    hits = [name for name in spec.when.any_of if words[name] in wanted]
+    if spec.when.any_of and not hits and all(words[name] for name in spec.when.any_of):
+        return False, f"none of {', '.join(spec.when.any_of)} is {' or '.join(wanted)}"
+    holds = all(words[name] for name in spec.when.all_of) and bool(hits or not spec.when.any_of)
+    return holds, None
+
+
+def _word(state: State, experiment: str) -> VerdictWord | None:
+    found = state.experiments[experiment]
+    return found.verdict.word if found.stage is Stage.ENDED and found.verdict else None
+
+
+def _complete(state: State) -> ev.Event | None:
+    if state.playbook.accept != "resolver":
+        return None
+    for task in state.tasks.values():
+        if not task.finding or not task.finding.requires:
+            continue
+        experiment = state.experiments[task.task.experiment]
+        if experiment.stage is not Stage.TODO:
+            continue
+        present = config_of(state, experiment.id).args
+        adds = {flag: value for flag, value in task.finding.requires.items() if present.get(flag) != value}
+        if adds:
+            return ev.ExperimentCompleted(at=state.now, experiment=experiment.id, adds=adds, task=task.task.id)
+    return None
+
+
+def _reopen(state: State) -> ev.Event | None:
+    for base in state.experiments.values():
+        if not base.spec.revisit or base.stage is not Stage.ENDED or not base.verdict or base.verdict.word in _BARREN:
+            continue
+        for name in base.spec.revisit:
+            old = state.experiments[name]
+            if old.stage is Stage.ENDED and old.verdict and old.verdict.word in _DEAD and not old.reopened_as:
+                why = f"{name} was {old.verdict.word} ({old.reason}); {base.id} changes what it stands on"
+                change = {"id": f"{name}@{base.id}", "based_on": base.id, "why": why, "when": None, "revisit": ()}
+                return ev.ExperimentReopened(
+                    at=state.now, experiment=name, spec=old.spec.model_copy(update=change | {"server": None})
+                )
+    return None
+
+
+_TITLES: Mapping[type, tuple[TaskKind, Callable[..., str]]] = {
+    GrepEntry: ("grep", lambda e: e.task.pattern),
+    ReadEntry: ("read", lambda e: f"{e.task.file} around {e.task.around}"),
+    AskEntry: ("ask", lambda e: e.task),
+    ProbeEntry: ("probe", lambda e: " ".join(e.task.run)),
+}
+
+
+def _task_of(state: State, experiment: ExperimentState, key: str, entry: PreflightEntry | ResearchEntry) -> Task:
+    kind, title = _TITLES.get(type(entry), ("preflight", lambda e: _check_title(e)))
+    return Task(
+        id=f"{experiment.id}/{key}",
+        experiment=experiment.id,
+        kind=kind,
+        title=title(entry),
+        entry=entry,
+        config=config_of(state, experiment.id),
+        needed=getattr(entry, "needed", True),
+        gpu=isinstance(entry, ProbeEntry) and entry.task.gpu,
+    )
+
+
+def _check_title(entry: PreflightEntry) -> str:
+    name = type(entry).model_fields["check"].alias
+    fields = (value for value in entry.check.model_dump(exclude_defaults=True).values() if value)
+    return f"{name} {' '.join(map(str, fields))}"
+
+
+def _is_prepared(state: State, experiment: ExperimentState) -> bool:
+    """Whether the environment it would run in exists: nothing can be read of one that is not built yet."""
+    return all(link.prepared == len(link.spec.prepare) for link in lineage(state.experiments, experiment.id))
+
+
+def _unstarted(state: State) -> Iterator[Task]:
+    """Preflights of all experiments ahead, then their research, in the playbook's order."""
+    ahead = [e for e in _todo(state) if _is_prepared(state, e)]
+    for experiment in ahead:
+        for index, check in enumerate(experiment.spec.preflight):
+            if f"{experiment.id}/check{index + 1}" not in state.tasks:
+                yield _task_of(state, experiment, f"check{index + 1}", check)
+    for experiment in ahead:
+        for index, entry in enumerate(experiment.spec.research):
+            if f"{experiment.id}/{index + 1}" not in state.tasks:
+                yield _task_of(state, experiment, str(index + 1), entry)
+
+
+def _running_tasks(state: State) -> list[Task]:
+    return [t.task for t in state.tasks.values() if t.status is None]
+
+
+def _background(state: State) -> ev.Event | None:
+    running = _running_tasks(state)
+    if state.measuring or len(running) >= BACKGROUND_TASKS:
+        return None
+    for task in _unstarted(state):
+        if not task.gpu:
+            return ev.TaskRequested(at=state.now, task=task)
+        # A probe that needs a GPU has the machine to itself: nothing loaded, no other such probe.
+        if state.current is None and not any(other.gpu for other in running):
+            return ev.TaskRequested(at=state.now, task=task)
+    return None
+
+
+def _current_launch(state: State) -> ev.Event | None:
+    launch = state.current
+    if launch is None or launch.stage in (LaunchStage.REQUESTED, LaunchStage.LOADING, LaunchStage.STOPPING):
+        return None
+    experiment = state.experiments[launch.experiment]
+    if launch.purpose == "serve":
+        return None
+    if launch.stage is LaunchStage.FAILED:
+        return _verdict(state, experiment, launch) or ev.StopRequested(at=state.now, launch=launch.id, why="it failed")
+    if launch.measuring is not None:
+        return None
+    return _next_round(state, launch) or _verdict(state, experiment, launch)
+
+
+def _next_round(state: State, launch: Launch) -> ev.Event | None:
+    invalid = any(flag.status == "contradicted" for flag in launch.flags)
+    if launch.round_error or invalid or state.experiments[launch.experiment].stage is Stage.ENDED:
+        return None
+    measured = {(r.workload, r.index) for r in launch.rounds}
+    for number, workload in enumerate(state.playbook.workloads):
+        for index in range(workload.rounds):
+            if (workload.name, index) not in measured:
+                # Every round of every launch has prompts of its own.
+                seed = state.seed + 1_000_000 * len(state.launches) + 1_000 * number + index
+                return ev.RoundRequested(at=state.now, launch=launch.id, workload=workload.name, index=index, seed=seed)
+    return None
+
+
+def _verdict(state: State, experiment: ExperimentState, launch: Launch) -> ev.Event | None:
+    if experiment.stage is not Stage.RUNNING:
+        return None
+    parent, incumbent = judge(state, experiment, launch)
+    return ev.VerdictReached(at=state.now, experiment=experiment.id, parent=parent, incumbent=incumbent)
+
+
+def _next_experiment(state: State) -> ev.Event | None:
+    if any(e.stage in (Stage.PREPARING, Stage.RUNNING) for e in state.experiments.values()):
+        return None
+    experiment = next((e for e in _todo(state) if _is_runnable(state, e)), None)
+    if experiment is None:
+        return None
+    if missing := _missing_approvals(state, experiment.spec):
+        reason = f"its prepare steps need approval: --approve {' --approve '.join(missing)}"
+        return ev.ExperimentNotReached(at=state.now, experiment=experiment.id, reason=reason)
+    if state.current is not None:
+        if state.current.stage in (LaunchStage.READY, LaunchStage.FAILED):
+            return ev.StopRequested(at=state.now, launch=state.current.id, why=f"{experiment.id} is next")
+        return None
+    if experiment.prepared < len(experiment.spec.prepare):
+        return ev.PrepareRequested(at=state.now, experiment=experiment.id, step=experiment.prepared)
+    if _must_wait(state, experiment):
+        return None
+    return _request_launch(state, experiment.id, "measure")
+
+
+def _is_runnable(state: State, experiment: ExperimentState) -> bool:
+    parent = experiment.spec.based_on
+    if parent and state.experiments[parent].stage is not Stage.ENDED:
+        return False
+    return experiment.spec.when is None or _when(state, experiment.spec)[0]
+
+
+def _missing_approvals(state: State, spec: Experiment) -> list[str]:
+    return [needed for needed in approvals_needed(state.playbook, spec) if needed not in state.approved]
+
+
+def _must_wait(state: State, experiment: ExperimentState) -> bool:
+    """Its preflights and the answers that it needs come first; so does a probe that has a GPU."""
+    unanswered = [*_unstarted(state), *_running_tasks(state)]
+    return any(task.gpu or (task.needed and task.experiment == experiment.id) for task in unanswered)
+
+
+def _request_launch(state: State, experiment: str, purpose: ev.Purpose) -> ev.Event:
+    return ev.LaunchRequested(
+        at=state.now,
+        launch=f"{state.session}-{len(state.launches) + 1:02d}",
+        experiment=experiment,
+        purpose=purpose,
+        config=config_of(state, experiment),
+    )
+
+
+def _finish(state: State) -> ev.Event | None:
+    """All experiments have ended: leave running what the playbook wants, then end."""
+    if any(e.stage is not Stage.ENDED for e in state.experiments.values()):
+        return None
+    launch, wanted = state.current, _to_serve(state)
+    if launch is None:
+        served = any(other.purpose == "serve" for other in state.launches.values())
+        if wanted and not served and state.playbook.at_end != "keep":
+            return _request_launch(state, wanted, "serve")
+        return None if _running_tasks(state) else _end(state, "completed", None)
+    if launch.stage is LaunchStage.FAILED:
+        return ev.StopRequested(at=state.now, launch=launch.id, why="it failed")
+    if launch.stage is not LaunchStage.READY:
+        return None
+    if wanted == launch.experiment or state.playbook.at_end == "keep":
+        return None if _running_tasks(state) else _end(state, "completed", launch.id)
+    return ev.StopRequested(at=state.now, launch=launch.id, why=f"at_end: {state.playbook.at_end}")
+
+
+def _to_serve(state: State) -> str | None:
+    """The experiment whose server the playbook wants to be running at the end."""
+    if state.playbook.at_end == "serve-best":
+        return state.incumbent
+    if state.playbook.at_end == "baseline":
+        baseline = next(e for e in state.experiments.values() if e.spec.baseline)
+        return baseline.id if baseline.verdict and baseline.verdict.word not in _BARREN else None
+    return None
+
+
+def _wind_up(state: State) -> ev.Event | None:
+    """Interrupted, or the target is lost: stop what runs (or keep it), then end."""
+    launch = state.current
+    ending: ev.Ending = "target-lost" if state.lost else "interrupted"
+    stuck = state.lost and launch and launch.stage in (LaunchStage.REQUESTED, LaunchStage.STOPPING)
+    if launch is None or state.keep or stuck:
+        return _end(state, ending, launch.id if launch else None)
+    if launch.stage is LaunchStage.STOPPING:
+        return None
+    return ev.StopRequested(at=state.now, launch=launch.id, why=ending)
+
+
+def _end(state: State, ending: ev.Ending, serving: str | None) -> ev.Event:
+    return ev.SessionEnded(at=state.now, ending=ending, serving=serving)
+
+
+_RULES = (_rule_out, _give_up, _complete, _reopen, _background, _current_launch, _next_experiment, _finish)

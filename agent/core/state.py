@@ -1,0 +1,176 @@
+"""The state of a session: what is known of each experiment, task and launch. Frozen; only `reduce` makes new ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from agent.core.events import Ending, Purpose
+from agent.core.model import (
+    Failure,
+    Finding,
+    FlagCheck,
+    Host,
+    LaunchConfig,
+    Phase,
+    Quote,
+    RoundMetrics,
+    Task,
+    TaskStatus,
+    Verdict,
+)
+from agent.playbook.model import Args, Experiment, Playbook
+
+
+class Stage(StrEnum):
+    """Where an experiment stands."""
+
+    TODO = "todo"
+    PREPARING = "preparing"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+class LaunchStage(StrEnum):
+    """Where a launch stands. FAILED and STOPPED are apart: a failed one may still have processes to stop."""
+
+    REQUESTED = "requested"
+    LOADING = "loading"
+    READY = "ready"
+    MEASURING = "measuring"
+    FAILED = "failed"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskState:
+    """A background task that was started; `status` is None while it runs."""
+
+    task: Task
+    started_at: float
+    action: str = ""
+    status: TaskStatus | None = None
+    ended_at: float | None = None
+    finding: Finding | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """A measured round of a launch."""
+
+    workload: str
+    index: int
+    metrics: RoundMetrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One start of the server, from its intent to its end."""
+
+    id: str
+    experiment: str
+    purpose: Purpose
+    config: LaunchConfig
+    requested_at: float
+    stage: LaunchStage = LaunchStage.REQUESTED
+    pid: int | None = None
+    port: int | None = None
+    argv: tuple[str, ...] = ()
+    phases: tuple[tuple[Phase, float], ...] = ()
+    done: int | None = None
+    total: int | None = None
+    fraction: float | None = None
+    remaining_s: float | None = None
+    load_s: float | None = None
+    flags: tuple[FlagCheck, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    measuring: tuple[str, int] | None = None
+    failure: Failure | None = None
+    round_error: str | None = None
+    exit_code: int | None = None
+    left: tuple[int, ...] = ()
+    ended_at: float | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """The phase that the load is in now."""
+        return self.phases[-1][0] if self.phases else Phase.LAUNCH
+
+    @property
+    def is_up(self) -> bool:
+        """Whether something of it may still live on the target."""
+        return self.stage is not LaunchStage.STOPPED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentState:
+    """An experiment and all that became of it."""
+
+    spec: Experiment
+    stage: Stage = Stage.TODO
+    added: Args = field(default_factory=dict)
+    prepared: int = 0
+    launches: tuple[str, ...] = ()
+    parent: Verdict | None = None
+    incumbent: Verdict | None = None
+    reason: str = ""
+    evidence: tuple[Quote, ...] = ()
+    reopened_as: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The id that the playbook gives it."""
+        return self.spec.id
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict against the parent, once it has one."""
+        return self.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A whole session. `now` is the time of the last event; `story` the last events of each experiment, for errors."""
+
+    session: str
+    playbook: Playbook
+    host: Host
+    approved: tuple[str, ...]
+    keep: bool
+    seed: int
+    started_at: float
+    now: float
+    experiments: Mapping[str, ExperimentState]
+    tasks: Mapping[str, TaskState] = field(default_factory=dict)
+    launches: Mapping[str, Launch] = field(default_factory=dict)
+    incumbent: str | None = None
+    interrupted: bool = False
+    lost: str | None = None
+    ending: Ending | None = None
+    notes: tuple[str, ...] = ()
+    story: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def current(self) -> Launch | None:
+        """The launch that holds the server lane, if any."""
+        return next((launch for launch in reversed(tuple(self.launches.values())) if launch.is_up), None)
+
+    @property
+    def measuring(self) -> bool:
+        """Whether background work has to be quiet on the target."""
+        current = self.current
+        return current is not None and current.stage is LaunchStage.MEASURING
+
+    def with_experiment(self, experiment: str, **changes: Any) -> "State":
+        """The state with fields of one experiment changed."""
+        updated = replace(self.experiments[experiment], **changes)
+        return replace(self, experiments={**self.experiments, experiment: updated})
+
+    def with_launch(self, launch: str, **changes: Any) -> "State":
+        """The state with fields of one launch changed."""
+        return replace(self, launches={**self.launches, launch: replace(self.launches[launch], **changes)})
+
+    def with_task(self, task: str, **changes: Any) -> "State":
+        """The state with fields of one task changed."""
+        return replace(self, tasks={**self.tasks, task: replace(self.tasks[task], **changes)})

@@ -1,0 +1,30 @@
+"""Exit codes, and errors as people see them: one line that says what is wrong, one that says what to try."""
+
+import sys
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """How a tunebot command ends."""
+
+    OK = 0
+    INTERNAL = 1
+    BAD_INPUT = 2
+    TARGET_UNUSABLE = 3
+    INTERRUPTED = 130
+
+
+class UserError(Exception):
+    """Ends a command: a message, a hint, an exit code."""
+
+    def __init__(self, message: str, hint: str = "", code: Exit = Exit.BAD_INPUT) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.code = code
+
+
+def complain(message: str, hint: str = "") -> None:
+    """Write an error and its hint to stderr."""
+    sys.stderr.write(f"tunebot: {message}\n")
+    if hint:
+        sys.stderr.write(f"  hint: {hint}\n")

@@ -1,0 +1,92 @@
+"""Carries the core's commands out on a target: research, preparation, launches, measurements, stops."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from agent.core import commands as do
+from agent.core import events as ev
+from agent.engine import Submit
+from agent.launching import Launcher
+from agent.ports import Bencher, Researcher, RoundError, ServerKind, Target, TargetUnusable
+from agent.text import decode, one_line
+
+ROUND_DEADLINE_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetEffects:
+    """Effects on one target with one kind of server."""
+
+    target: Target
+    kind: ServerKind
+    launcher: Launcher
+    researcher: Researcher
+    bencher: Bencher
+
+    def quiet(self, on: bool) -> None:
+        """Suspend (or let go on) background commands on the target."""
+        self.target.quiet(on)
+
+    async def run_task(self, command: do.RunTask, submit: Submit) -> None:
+        """Run one research task or preflight; ends in TaskFinished."""
+        task = command.task
+
+        def progress(action: str) -> None:
+            submit(ev.TaskProgressed(at=time.time(), task=task.id, action=action))
+
+        status, finding = await self.researcher.run(task, progress)
+        submit(ev.TaskFinished(at=time.time(), task=task.id, status=status, finding=finding))
+
+    async def prepare(self, command: do.Prepare, submit: Submit) -> None:
+        """Run one approved step unless what it creates is there; ends in PrepareFinished."""
+        ok, summary = await self._prepare(command)
+        submit(
+            ev.PrepareFinished(
+                at=time.time(), experiment=command.experiment, step=command.index, ok=ok, summary=summary
+            )
+        )
+
+    async def _prepare(self, command: do.Prepare) -> tuple[bool, str]:
+        step = command.step
+        try:
+            if step.creates and await self.target.exists(step.creates):
+                return True, f"{step.creates} exists already"
+            result = await self.target.run(step.run, timeout_s=step.timeout)
+            if result.timed_out:
+                return False, f"no end after {step.timeout:.0f} s"
+            if result.exit_code != 0:
+                lines = [line for line in decode(result.output).splitlines() if line.strip()]
+                return False, f"exit {result.exit_code}: {one_line(lines[-1] if lines else 'no output')}"
+            if step.creates and not await self.target.exists(step.creates):
+                return False, f"it ended well but {step.creates} is not there"
+        except TargetUnusable as error:
+            return False, str(error)
+        return True, f"exit 0{', made ' + step.creates if step.creates else ''}"
+
+    async def start_server(self, command: do.StartServer, submit: Submit) -> None:
+        """Start and watch a server; ends in ServerFailed unless a stop cancels it."""
+        await self.launcher.run(command.launch, command.config, submit)
+
+    async def measure_round(self, command: do.MeasureRound, submit: Submit) -> None:
+        """Measure one round; ends in RoundMeasured or RoundFailed."""
+        launch, workload, index = command.launch, command.workload, command.index
+        try:
+            async with asyncio.timeout(ROUND_DEADLINE_S):
+                url = await self.target.base_url(command.port)
+                if index == 0:
+                    await self.bencher.warm_up(url, None, workload)
+                await self.kind.flush_cache(url)
+                metrics = await self.bencher.round(url, None, workload, command.seed)
+        except (RoundError, TimeoutError) as error:
+            reason = str(error) or f"no end after {ROUND_DEADLINE_S:.0f} s"
+            submit(ev.RoundFailed(at=time.time(), launch=launch, workload=workload.name, index=index, reason=reason))
+            return
+        submit(ev.RoundMeasured(at=time.time(), launch=launch, workload=workload.name, index=index, metrics=metrics))
+
+    async def stop_server(self, command: do.StopServer, submit: Submit) -> None:
+        """Stop a launch and verify that nothing is left; ends in ServerStopped."""
+        report = await self.target.stop(command.launch, self.kind.stop_grace_s)
+        await self.launcher.finish_log(command.launch)
+        left = tuple(process.pid for process in report.left)
+        submit(ev.ServerStopped(at=time.time(), launch=command.launch, exit_code=report.exit_code, left=left))

@@ -1,0 +1,155 @@
+"""The loop: an event is journalled, reduced, shown; its commands are carried out and come back as events.
+
+The engine owns every task that it starts: each has a name, a deadline inside its effect, and an end that is an event.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from agent.core import commands as do
+from agent.core import events as ev
+from agent.core.model import Failure, Finding
+from agent.core.reduce import initial, reduce
+from agent.core.schedule import next_decision
+from agent.core.state import State
+from agent.text import one_line
+
+Listener = Callable[[State, ev.Event, State], None]
+Submit = Callable[[ev.Event], None]
+
+CANCEL_GRACE_S = 15.0
+
+
+class Effects(Protocol):
+    """Carries commands out. Each coroutine submits the events in which its command ends; `quiet` acts at once."""
+
+    def quiet(self, on: bool) -> None:
+        """Suspend (or let go on) background work on the target."""
+
+    async def run_task(self, command: do.RunTask, submit: Submit) -> None:
+        """Ends in TaskFinished."""
+
+    async def prepare(self, command: do.Prepare, submit: Submit) -> None:
+        """Ends in PrepareFinished."""
+
+    async def start_server(self, command: do.StartServer, submit: Submit) -> None:
+        """Watches until the server dies; ends in ServerFailed unless it is cancelled by a stop."""
+
+    async def measure_round(self, command: do.MeasureRound, submit: Submit) -> None:
+        """Ends in RoundMeasured or RoundFailed."""
+
+    async def stop_server(self, command: do.StopServer, submit: Submit) -> None:
+        """Ends in ServerStopped."""
+
+
+class Log(Protocol):
+    """Where events are kept before they count."""
+
+    def append(self, event: ev.Event) -> None:
+        """Raises JournalError where the event could not be kept."""
+
+
+class Engine:
+    """Runs one session from its first event to its last."""
+
+    def __init__(self, start: ev.SessionStarted, log: Log, effects: Effects, listen: Listener) -> None:
+        """`listen` is called with the states before and after each event; it must not block."""
+        self.state = initial(start)
+        self._log = log
+        self._effects = effects
+        self._listen = listen
+        self._inbox: asyncio.Queue[ev.Event] = asyncio.Queue()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        log.append(start)
+        listen(self.state, start, self.state)
+
+    def submit(self, event: ev.Event) -> None:
+        """Hand in an event from outside: a key, a signal, a result. Safe to call from the loop's thread only."""
+        self._inbox.put_nowait(event)
+
+    async def run(self) -> State:
+        """Go on until the session has ended; the final state. Raises JournalError if an event cannot be kept."""
+        try:
+            while True:
+                while (decision := next_decision(self.state)) is not None:
+                    self._apply(decision)
+                if self.state.ending:
+                    return self.state
+                self._apply(await self._inbox.get())
+        finally:
+            await self._cancel(list(self._tasks.values()))
+
+    def _apply(self, event: ev.Event) -> None:
+        before = self.state
+        # The order is the promise: what cannot be reduced is not journalled, what is not journalled has no effect.
+        after, commands = reduce(before, event)
+        self._log.append(event)
+        self.state = after
+        self._listen(before, event, after)
+        for command in commands:
+            self._carry_out(command)
+
+    def _carry_out(self, command: do.Command) -> None:
+        effects, submit = self._effects, self.submit
+        match command:
+            case do.SetQuiet():
+                effects.quiet(command.on)
+            case do.RunTask():
+                self._own(f"task {command.task.id}", effects.run_task(command, submit), command)
+            case do.Prepare():
+                self._own(f"prepare {command.experiment} {command.index}", effects.prepare(command, submit), command)
+            case do.StartServer():
+                self._own(f"watch {command.launch}", effects.start_server(command, submit), command)
+            case do.MeasureRound():
+                self._own(f"measure {command.launch}", effects.measure_round(command, submit), command)
+            case do.StopServer():
+                self._own(f"stop {command.launch}", self._stop(command), command)
+            case do.EndSession():
+                pass
+
+    async def _stop(self, command: do.StopServer) -> None:
+        owned = (self._tasks.get(f"{what} {command.launch}") for what in ("watch", "measure"))
+        await self._cancel([task for task in owned if task])
+        await self._effects.stop_server(command, self.submit)
+
+    def _own(self, name: str, work: Coroutine[Any, Any, None], command: do.Command) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks[name] = task
+        task.add_done_callback(lambda done: self._ended(name, done, command))
+
+    def _ended(self, name: str, task: asyncio.Task[None], command: do.Command) -> None:
+        if self._tasks.get(name) is task:
+            del self._tasks[name]
+        if not task.cancelled() and (error := task.exception()):
+            text = one_line(f"{type(error).__name__}: {error}")
+            self.submit(_broken(command, text, time.time(), self.state))
+
+    async def _cancel(self, tasks: list[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CANCEL_GRACE_S)
+
+
+def _broken(command: do.Command, text: str, now: float, state: State) -> ev.Event:
+    """The event in which a command ends whose effect raised: a fault of ours or of a library, never swallowed."""
+    reason = f"internal error: {text}"
+    match command:
+        case do.RunTask():
+            return ev.TaskFinished(at=now, task=command.task.id, status="failed", finding=Finding(summary=reason))
+        case do.Prepare():
+            return ev.PrepareFinished(
+                at=now, experiment=command.experiment, step=command.index, ok=False, summary=reason
+            )
+        case do.StartServer():
+            launch = state.launches[command.launch]
+            failure = Failure(phase=launch.phase, reason=reason, category="internal")
+            return ev.ServerFailed(at=now, launch=command.launch, failure=failure)
+        case do.MeasureRound():
+            return ev.RoundFailed(
+                at=now, launch=command.launch, workload=command.workload.name, index=command.index, reason=reason
+            )
+        case _:
+            return ev.TargetLost(at=now, reason=reason)

@@ -1,0 +1,81 @@
+"""A session as lines of text: live without a screen, and again from a journal."""
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
+from agent.core import events as ev
+from agent.core.lines import line_of
+from agent.core.model import TaskKind
+from agent.core.reduce import initial, reduce
+from agent.core.state import State
+from agent.core.views import best_command, board, duration
+
+Out = Callable[[str], None]
+
+
+class Printer:
+    """Prints one line a change. `out` gets each line without its end."""
+
+    def __init__(self, out: Out) -> None:
+        self._out = out
+
+    def __call__(self, before: State, event: ev.Event, after: State) -> None:
+        """Print what an event changed; at the first event the head, at the last the board."""
+        if isinstance(event, ev.SessionStarted):
+            self._head(after)
+        elif isinstance(event, ev.SessionEnded):
+            for line in summary(after, event):
+                self._out(line)
+        elif (change := line_of(before, event, after)) is not None:
+            self._out(change)
+
+    def _head(self, state: State) -> None:
+        host = state.host
+        gpus = f"{len(host.gpus)} x {host.gpus[0].name}" if host.gpus else "no GPUs"
+        simulated = " · SIMULATED" if host.simulated else ""
+        self._out(f"tunebot · {state.playbook.name} · {host.name} · {gpus}{simulated} · session {state.session}")
+
+
+def replay(events: Iterable[ev.Event], out: Out) -> State:
+    """Print a recorded session again; the final state. Nothing is decided or done anew."""
+    printer = Printer(out)
+    iterator = iter(events)
+    start = next(iterator)
+    if not isinstance(start, ev.SessionStarted):
+        raise ValueError("the first event is not the start of a session")
+    state = initial(start)
+    printer(state, start, state)
+    for event in iterator:
+        before = state
+        state, _ = reduce(before, event)
+        printer(before, event, state)
+    return state
+
+
+def summary(state: State, end: ev.SessionEnded) -> list[str]:
+    """The board, the ledger, and the command that starts the best server."""
+    lines = [""]
+    for place, rows in groupby(board(state), key=lambda row: row.place):
+        lines.append(str(place))
+        for row in rows:
+            mark = " ← incumbent" if row.incumbent else ""
+            number = f"{row.value:>20} {row.change:>9}"
+            lines.append(f"  {row.glyph} {row.experiment:<26} {row.word:<13}{number}  {row.reason}{mark}".rstrip())
+    lines += ["", ledger_line(state)]
+    if end.serving:
+        lines.append(f"left running: {end.serving} at port {state.launches[end.serving].port}")
+    if command := best_command(state):
+        lines += ["best launch command:", f"  {command}"]
+    lines.append(f"session {end.ending} after {duration(state.now - state.started_at)}")
+    return lines
+
+
+def ledger_line(state: State) -> str:
+    """Loads paid and saved, time loading, and the research that was done meanwhile."""
+    loads = [launch for launch in state.launches.values() if launch.pid is not None]
+    loading = sum(launch.load_s or (launch.ended_at or state.now) - launch.requested_at for launch in loads)
+    saved = [e for e in state.experiments.values() if e.verdict and e.verdict.word == "ruled-out"]
+    kinds: tuple[TaskKind, ...] = ("grep", "read", "probe", "ask", "preflight")
+    done = {kind: [t for t in state.tasks.values() if t.task.kind == kind and t.status] for kind in kinds}
+    research = ", ".join(f"{len(tasks)} {kind}" for kind, tasks in done.items() if tasks) or "none"
+    return f"{len(loads)} loads paid ({duration(loading)}), {len(saved)} saved by preflights; research: {research}"

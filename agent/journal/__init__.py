@@ -1,0 +1,1 @@
+"""The append-only record of a session: one JSON line an event, written before the event counts."""

@@ -1,0 +1,131 @@
+"""The journal file: append with a checksum, recover after a crash.
+
+A record is one line `{"seq": n, "event": ..., "data": ..., "crc": "8 hex digits"}`; the checksum is CRC-32 of the
+line up to it. A torn last line is moved to `journal.torn`, never appended to.
+"""
+
+import fcntl
+import json
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from agent.core.events import Event, PhaseProgressed, TaskProgressed
+from agent.journal.codec import decode, encode
+
+FILE = "journal.jsonl"
+_TICKS = (PhaseProgressed, TaskProgressed)
+
+
+class JournalError(Exception):
+    """The journal cannot be used. The message says where and why; the hint what to do."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class Journal:
+    """Appends events to a session's journal. One writer at a time, held by a lock on the file."""
+
+    def __init__(self, folder: Path, redact: Callable[[Any], Any]) -> None:
+        """Open or create `folder`/journal.jsonl. `redact` takes secrets out of a JSON-ready value.
+
+        Raises JournalError where another process writes it, or where it cannot be opened.
+        """
+        self.path = folder / FILE
+        self._redact = redact
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            self._fd = os.open(self.path, flags, 0o600)
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JournalError(f"{self.path} is being written by another tunebot") from None
+        except OSError as error:
+            raise JournalError(f"cannot open {self.path}: {error.strerror}") from error
+        self._seq = _quarantine_tail(self.path, self._fd)
+
+    def append(self, event: Event) -> None:
+        """Write one event; on return it survives a crash of tunebot, and of the machine unless it is progress.
+
+        Raises JournalError where the disk does not take it: the event must then not be acted on.
+        """
+        line = _line(self._seq + 1, self._redact(encode(event)))
+        start = os.fstat(self._fd).st_size
+        try:
+            written = os.write(self._fd, line)
+            if written < len(line):
+                raise OSError(28, "no space left on device")
+            if not isinstance(event, _TICKS):
+                os.fdatasync(self._fd)
+        except OSError as error:
+            os.ftruncate(self._fd, start)
+            hint = "free some space; nothing new is started until then"
+            raise JournalError(f"cannot write {self.path}: {error.strerror}", hint) from error
+        self._seq += 1
+
+    def close(self) -> None:
+        """Give the file and its lock back."""
+        os.close(self._fd)
+
+
+def _line(seq: int, record: dict[str, Any]) -> bytes:
+    body = json.dumps({"seq": seq, **record}, ensure_ascii=False, separators=(",", ":"))[:-1].encode()
+    return body + b',"crc":"%08x"}\n' % zlib.crc32(body)
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """The record of a complete line, or None where it is damaged."""
+    body, mark, rest = line.rpartition(b',"crc":"')
+    if not mark or rest != b'%08x"}\n' % zlib.crc32(body):
+        return None
+    record = json.loads(line)
+    return record if isinstance(record, dict) else None
+
+
+def _quarantine_tail(path: Path, fd: int) -> int:
+    """Move a torn last record aside. The sequence number of the last good record."""
+    data = path.read_bytes()
+    good, last = 0, 0
+    for line in data.splitlines(keepends=True):
+        record = _parse(line)
+        if record is None:
+            break
+        good, last = good + len(line), record["seq"]
+    tail = data[good:]
+    if tail.count(b"\n") > 1:
+        raise JournalError(f"{path} is damaged after record {last}", "keep the file; replay shows what is before it")
+    if tail:
+        with path.with_name("journal.torn").open("ab") as torn:
+            torn.write(tail + b"\n")
+        os.ftruncate(fd, good)
+    return last
+
+
+def read_journal(folder: Path) -> list[Event]:
+    """All events of a session, in order; a torn last record is left out.
+
+    Raises JournalError where the file is missing, empty, damaged before its end, or of an unknown version.
+    """
+    path = folder / FILE
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        hint = "give the folder of a session, such as logs/sample"
+        raise JournalError(f"cannot read {path}: {error.strerror}", hint) from error
+    events: list[Event] = []
+    for number, line in enumerate(lines, 1):
+        record = _parse(line)
+        if record is None or record["seq"] != number:
+            if number == len(lines) and record is None:
+                break
+            raise JournalError(f"{path}:{number}: the record is damaged")
+        try:
+            events.append(decode(record))
+        except ValueError as error:
+            raise JournalError(f"{path}:{number}: {error}") from error
+    if not events:
+        raise JournalError(f"{path} holds no event")
+    return events

@@ -1,0 +1,194 @@
+"""One launch, from the claim to its death: starts the server, follows its log, finds out when it is ready."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from agent.core import events as ev
+from agent.core.model import Failure, LaunchConfig, Phase
+from agent.core.views import duration
+from agent.history import LoadHistoryFile
+from agent.ports import LaunchSpec, LaunchStatus, ServerKind, Target, TargetUnusable, WatchUpdate
+from agent.redact import Redactor
+from agent.session import SessionFolder
+from agent.watch.watch import LoadWatch
+
+Submit = Callable[[ev.Event], None]
+
+POLL_S = 0.2
+READY_POLL_S = 0.5
+# What ranks still print after the first death is evidence: it is read before the tree is stopped.
+AFTERMATH_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """Starts launches of one kind of server on one target."""
+
+    target: Target
+    kind: ServerKind
+    folder: SessionFolder
+    history: LoadHistoryFile
+    redact: Redactor
+    owner: str
+
+    async def run(self, launch: str, config: LaunchConfig, submit: Submit) -> None:
+        """Start and watch until the server dies; ends in ServerFailed, or in TargetLost if the host refuses."""
+        try:
+            port = await self._port(config)
+            if await self.target.port_answers(port):
+                reason = f"port {port} already answers: another server listens there"
+                failure = Failure(phase=Phase.LAUNCH, reason=reason, category="port-in-use")
+                submit(ev.ServerFailed(at=time.time(), launch=launch, failure=failure))
+                return
+            argv = self.kind.argv(config, port)
+            started = time.monotonic()
+            process = await self.target.launch(
+                LaunchSpec(
+                    launch=launch,
+                    argv=argv,
+                    env={name: value for name, value in config.env.items() if value is not None},
+                    unset=tuple(name for name, value in config.env.items() if value is None),
+                    owner=self.owner,
+                )
+            )
+        except TargetUnusable as error:
+            reason = f"{error}; {error.hint}" if error.hint else str(error)
+            failure = Failure(phase=Phase.LAUNCH, reason=reason, category="launch")
+            submit(ev.ServerFailed(at=time.time(), launch=launch, failure=failure))
+            return
+        shown = tuple(self.redact(word) for word in argv)
+        submit(ev.LaunchStarted(at=time.time(), launch=launch, pid=process.pid, port=port, argv=shown))
+        await _Watcher(self, launch, config, port, started, submit).run()
+
+    async def finish_log(self, launch: str) -> None:
+        """Copy what a stopped launch printed after its watch ended."""
+        path = self.folder.log_of(launch)
+        offset = path.stat().st_size if path.exists() else 0
+        while data := await self.target.read_log(launch, offset):
+            self.folder.append_log(launch, data)
+            offset += len(data)
+
+    async def _port(self, config: LaunchConfig) -> int:
+        asked = config.args.get("port")
+        if isinstance(asked, str) and asked.isdigit():
+            return int(asked)
+        return await self.target.free_port()
+
+
+class _Watcher:
+    """Follows one started launch."""
+
+    def __init__(
+        self, launcher: Launcher, launch: str, config: LaunchConfig, port: int, started: float, submit: Submit
+    ) -> None:
+        self._launcher = launcher
+        self._launch = launch
+        self._config = config
+        self._port = port
+        self._started = started
+        self._submit = submit
+        self._offset = 0
+        self._ready = False
+        self._gave_up = ""
+        self._model = launcher.kind.model_of(config.args)
+        usual = launcher.history.phases_s(launcher.target.name, launcher.kind.name, self._model)
+        self._watch = LoadWatch(launcher.kind, usual)
+
+    async def run(self) -> None:
+        """Until the server died or cannot get ready; then ServerFailed."""
+        readiness = asyncio.create_task(self._become_ready(), name=f"readiness {self._launch}")
+        try:
+            exit_code = await self._follow(readiness)
+        finally:
+            readiness.cancel()
+            await asyncio.wait([readiness])
+        await self._fail(exit_code)
+
+    async def _follow(self, readiness: asyncio.Task[None]) -> int | None:
+        """Read the log until there is proof of an end; the leader's exit code, None if it lives on."""
+        while True:
+            await self._read_log()
+            status = await self._launcher.target.launch_status(self._launch)
+            if _is_dead(status):
+                return status.leader_exit_code
+            if self._watch.fatal:
+                return None
+            if readiness.done() and (error := readiness.exception()):
+                raise error
+            if not self._ready and time.monotonic() - self._started > self._config.load_timeout_s:
+                self._gave_up = f"not ready after {duration(self._config.load_timeout_s)}"
+                return None
+            await asyncio.sleep(POLL_S)
+
+    async def _read_log(self) -> None:
+        while data := await self._launcher.target.read_log(self._launch, self._offset):
+            self._offset += len(data)
+            self._launcher.folder.append_log(self._launch, data)
+            self._feed(data)
+        self._feed(b"")
+
+    def _feed(self, data: bytes) -> None:
+        updates = self._watch.feed(data, time.monotonic() - self._started)
+        for update in () if self._ready else updates:
+            self._submit(_event_of(self._launch, update))
+
+    async def _become_ready(self) -> None:
+        """Ready is: our process listens, nobody else does, and one real generation came back."""
+        target, kind = self._launcher.target, self._launcher.kind
+        url = await target.base_url(self._port)
+        while True:
+            owners = await target.port_owners(self._launch, self._port)
+            if owners.ours and not owners.others and await kind.ready(url):
+                break
+            await asyncio.sleep(READY_POLL_S)
+        load_s = time.monotonic() - self._started
+        await self._read_log()
+        flags = await kind.effective_flags(url, self._config, self._watch.log_head())
+        self._ready = True
+        problem = self._launcher.history.add(target.name, kind.name, self._model, self._watch.durations_s())
+        if problem:
+            self._submit(ev.Noted(at=time.time(), text=problem))
+        self._submit(ev.ServerReady(at=time.time(), launch=self._launch, load_s=load_s, flags=flags))
+
+    async def _fail(self, exit_code: int | None) -> None:
+        if self._gave_up:
+            reason = f"{self._gave_up}, last seen in {self._watch.phase}"
+            hung = Failure(phase=self._watch.phase, reason=reason, category="hang-silent")
+            self._submit(ev.ServerFailed(at=time.time(), launch=self._launch, failure=hung))
+            return
+        deadline = time.monotonic() + AFTERMATH_S
+        while time.monotonic() < deadline:
+            await asyncio.sleep(POLL_S)
+            await self._read_log()
+            status = await self._launcher.target.launch_status(self._launch)
+            exit_code = status.leader_exit_code if exit_code is None else exit_code
+            if status.state in ("exited", "gone"):
+                await self._read_log()
+                break
+        failure = _redacted(self._watch.diagnose(exit_code, stopped_by_us=False), self._launcher.redact)
+        self._submit(ev.ServerFailed(at=time.time(), launch=self._launch, failure=failure))
+
+
+def _redacted(failure: Failure, redact: Redactor) -> Failure:
+    evidence = tuple(replace(quote, text=redact(quote.text)) for quote in failure.evidence)
+    return replace(failure, reason=redact(failure.reason), evidence=evidence)
+
+
+def _is_dead(status: LaunchStatus) -> bool:
+    return status.state in ("exited", "gone") or status.leader_exit_code is not None
+
+
+def _event_of(launch: str, update: WatchUpdate) -> ev.Event:
+    if update.begins:
+        return ev.PhaseEntered(at=time.time(), launch=launch, phase=update.phase, remaining_s=update.remaining_s)
+    return ev.PhaseProgressed(
+        at=time.time(),
+        launch=launch,
+        phase=update.phase,
+        done=update.done,
+        total=update.total,
+        fraction=update.fraction,
+        remaining_s=update.remaining_s,
+    )

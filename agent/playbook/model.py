@@ -1,0 +1,315 @@
+"""The frozen Playbook and its parts: the format of a playbook file, as types.
+
+The loader builds these from YAML; `tunebot schema` prints their JSON Schema; the journal keeps them whole.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
+
+from agent.playbook.fields import ExperimentId, Name, Switch, Text, VersionSpec, Whole
+from agent.playbook.units import Fraction, Seconds
+
+ArgValue = str | bool | None | tuple[str, ...]
+"""Text as written, True for a switch, False for its absence, None to take an inherited flag away, or several values."""
+
+_SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean"]}
+_SCALAR_OR_NULL: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
+_ARG: dict[str, Any] = {"anyOf": [_SCALAR_OR_NULL, {"type": "array", "items": _SCALAR, "minItems": 1}]}
+
+# The JSON Schemas say what an editor sees in the YAML, where `0.10` is a number; the loader keeps the text as written.
+Args = Annotated[Mapping[str, ArgValue], WithJsonSchema({"type": "object", "additionalProperties": _ARG})]
+Env = Annotated[Mapping[str, str | None], WithJsonSchema({"type": "object", "additionalProperties": _SCALAR_OR_NULL})]
+MOST_EXPERIMENTS = 500
+
+
+class Strict(BaseModel):
+    """Frozen, and closed to keys that it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class RemoteTarget(Strict):
+    """A host reached over SSH: its name in ~/.ssh/config, and how many GPUs the playbook may use."""
+
+    ssh: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@:-]*$")
+    gpus: Whole | None = Field(default=None, ge=0)
+
+
+class Server(Strict):
+    """What is tuned. `command` is the argv before the flags; `source` names the trees that research may read."""
+
+    kind: Literal["sglang", "vllm"]
+    version: VersionSpec | None = None
+    command: tuple[Text, ...] = Field(min_length=1)
+    source: Mapping[str, str] = {}
+    args: Args = {}
+    env: Env = {}
+    load_timeout: Seconds = 1800.0
+
+
+class ServerOverride(Strict):
+    """What one experiment runs instead: another build, in another environment."""
+
+    command: tuple[Text, ...] | None = Field(default=None, min_length=1)
+    version: VersionSpec | None = None
+    source: Mapping[str, str] | None = None
+    env: Env = {}
+
+
+MetricName = Literal["output_throughput", "request_throughput", "ttft_ms", "tpot_ms"]
+
+
+class Objective(Strict):
+    """What counts as better: one metric of one workload, by at least `min_gain` (a fraction)."""
+
+    workload: str
+    metric: MetricName = "output_throughput"
+    min_gain: Fraction = 0.02
+
+
+class Guard(Strict):
+    """How wrong answers are noticed."""
+
+    answers: Literal["builtin"] | None = None
+    max_logprob_drop: float | None = Field(default=None, gt=0, strict=True)
+
+
+class Workload(Strict):
+    """Requests of one shape. Lengths are in tokens; `rounds` repeats them with other prompts."""
+
+    name: Name
+    data: Literal["mixed-text"] = "mixed-text"
+    concurrency: Whole = Field(default=1, ge=1, le=4096)
+    input_len: Whole = Field(default=512, ge=1, le=10_000_000)
+    output_len: Whole = Field(default=128, ge=2, le=1_000_000)
+    requests: Whole = Field(default=16, ge=1, le=1_000_000)
+    rounds: Whole = Field(default=3, ge=1, le=100)
+
+
+class TableHasKey(Strict):
+    """A dict literal named `table` in a source file must have `key`; without it the launch would fail."""
+
+    file: str = Field(alias="in")
+    table: str
+    key: Text
+    otherwise: Literal["fails", "no-effect"] = "fails"
+
+
+class ListContains(Strict):
+    """A list literal named `list` (inside `function`, if named) in a source file must contain `item`."""
+
+    file: str = Field(alias="in")
+    name: str = Field(alias="list")
+    item: Text
+    function: str | None = None
+    otherwise: Literal["fails", "no-effect"] = "fails"
+
+
+class ModuleImportable(Strict):
+    """`module` must import in the server's own Python (or in `python`)."""
+
+    module: str
+    python: str | None = None
+    otherwise: Literal["fails", "no-effect"] = "fails"
+
+
+class EnvCheck(Strict):
+    """A variable of the launch must not have one of the values in `not_in`, or must have one of those in `one_of`."""
+
+    name: str
+    not_in: tuple[Text, ...] = ()
+    one_of: tuple[Text, ...] = ()
+    why: str = ""
+    otherwise: Literal["fails", "no-effect"] = "fails"
+
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        if not self.not_in and not self.one_of:
+            raise ValueError("needs 'not_in' or 'one_of'")
+        return self
+
+
+class Topology(Strict):
+    """How the GPUs must be connected."""
+
+    nvlink: Literal["full", "none"]
+
+
+class TableHasKeyEntry(Strict):
+    """`- table-has-key: {in: sglang:path.py, table: NAME, key: "{gpu.sm_major}"}`"""
+
+    check: TableHasKey = Field(alias="table-has-key")
+
+
+class ListContainsEntry(Strict):
+    """`- list-contains: {in: flashinfer:jit/comm.py, function: F, list: NAME, item: "12"}`"""
+
+    check: ListContains = Field(alias="list-contains")
+
+
+class ModuleImportableEntry(Strict):
+    """`- module-importable: {module: deep_ep}`"""
+
+    check: ModuleImportable = Field(alias="module-importable")
+
+
+class EnvEntry(Strict):
+    """`- env: {name: NCCL_ALGO, not_in: [Tree], why: bare Tree has no AllGather}`"""
+
+    check: EnvCheck = Field(alias="env")
+
+
+class TopologyEntry(Strict):
+    """`- topology: {nvlink: full}`"""
+
+    check: Topology = Field(alias="topology")
+
+
+class Grep(Strict):
+    """Lines of the server's source that match an extended regular expression."""
+
+    pattern: str
+    paths: tuple[str, ...] = Field(alias="in", min_length=1)
+    max_hits: Whole = Field(default=50, ge=1, le=200)
+
+
+class Read(Strict):
+    """The lines around the first place where the text `around` stands."""
+
+    file: str = Field(alias="in")
+    around: str
+    lines: Whole = Field(default=20, ge=1, le=400)
+
+
+class Probe(Strict):
+    """A command whose exit code and output are the result. Without `gpu` it sees no GPU and runs beside the load."""
+
+    run: tuple[Text, ...] = Field(min_length=1)
+    where: Literal["target"] = "target"
+    gpu: Switch = False
+    timeout: Seconds = 120.0
+
+
+class GrepEntry(Strict):
+    """`- grep: {pattern: 'flashinfer.*a2a', in: [sglang:srt/server_args.py]}`"""
+
+    task: Grep = Field(alias="grep")
+    needed: Switch = False
+
+
+class ReadEntry(Strict):
+    """`- read: {in: sglang:srt/server_args.py, around: 'text', lines: 26}`"""
+
+    task: Read = Field(alias="read")
+    needed: Switch = False
+
+
+class AskEntry(Strict):
+    """`- ask: Can expert parallelism be combined with tp 8?`"""
+
+    task: str = Field(alias="ask", min_length=3)
+    needed: Switch = False
+
+
+class ProbeEntry(Strict):
+    """`- probe: {run: [python3, -c, import deep_ep], timeout: 1m}`"""
+
+    task: Probe = Field(alias="probe")
+    needed: Switch = False
+
+
+def _key_of(*names: str) -> Discriminator:
+    def pick(value: Any) -> str | None:
+        if isinstance(value, BaseModel):
+            return next((info.alias for info in type(value).model_fields.values() if info.alias in names), None)
+        keys = [key for key in names if isinstance(value, Mapping) and key in value]
+        return keys[0] if keys else None
+
+    return Discriminator(pick)
+
+
+PreflightEntry = Annotated[
+    Annotated[TableHasKeyEntry, Tag("table-has-key")]
+    | Annotated[ListContainsEntry, Tag("list-contains")]
+    | Annotated[ModuleImportableEntry, Tag("module-importable")]
+    | Annotated[EnvEntry, Tag("env")]
+    | Annotated[TopologyEntry, Tag("topology")],
+    _key_of("table-has-key", "list-contains", "module-importable", "env", "topology"),
+]
+
+ResearchEntry = Annotated[
+    Annotated[GrepEntry, Tag("grep")]
+    | Annotated[ReadEntry, Tag("read")]
+    | Annotated[AskEntry, Tag("ask")]
+    | Annotated[ProbeEntry, Tag("probe")],
+    _key_of("grep", "read", "ask", "probe"),
+]
+
+VerdictWord = Literal["keep", "worse", "no-gain", "inconclusive", "invalid", "failed", "ruled-out", "not-reached"]
+
+
+class When(Strict):
+    """The experiment runs only if all (or any) of the named ones ended with one of the verdicts in `are`."""
+
+    all_of: tuple[str, ...] = Field(default=(), alias="all")
+    any_of: tuple[str, ...] = Field(default=(), alias="any")
+    are: tuple[VerdictWord, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        if bool(self.all_of) == bool(self.any_of):
+            raise ValueError("needs either 'all' or 'any', with at least one experiment")
+        return self
+
+
+class PrepareStep(Strict):
+    """A command that changes the host; it always needs approval. Skipped where `creates` exists."""
+
+    run: tuple[Text, ...] = Field(min_length=1)
+    creates: str | None = None
+    timeout: Seconds = 3600.0
+
+
+class Experiment(Strict):
+    """One change to try. `args` and `env` are laid over those of `based_on`."""
+
+    id: ExperimentId
+    why: str = ""
+    based_on: str | None = None
+    baseline: Switch = False
+    args: Args = {}
+    env: Env = {}
+    server: ServerOverride | None = None
+    preflight: tuple[PreflightEntry, ...] = ()
+    research: tuple[ResearchEntry, ...] = ()
+    when: When | None = None
+    prepare: tuple[PrepareStep, ...] = ()
+    revisit: tuple[str, ...] = ()
+
+
+def _target_form(value: Any) -> str:
+    return "remote" if isinstance(value, Mapping | RemoteTarget) else "name"
+
+
+TargetEntry = Annotated[
+    Annotated[str, Field(min_length=1), Tag("name")] | Annotated[RemoteTarget, Tag("remote")],
+    Discriminator(_target_form),
+]
+
+
+class Playbook(Strict):
+    """A whole playbook file."""
+
+    tunebot: Literal[1]
+    name: str = Field(min_length=1, max_length=100)
+    target: TargetEntry
+    server: Server
+    objective: Objective
+    guard: Guard | None = None
+    workloads: tuple[Workload, ...] = Field(min_length=1)
+    launches: Whole = Field(default=3, ge=1, le=20)
+    accept: Literal["resolver"] | None = None
+    at_end: Literal["serve-best", "baseline", "stop", "keep"] = "serve-best"
+    experiments: tuple[Experiment, ...] = Field(min_length=1, max_length=MOST_EXPERIMENTS)

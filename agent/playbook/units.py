@@ -1,0 +1,50 @@
+"""Scalars with a unit: `25m` is seconds, `2%` is a fraction."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
+
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_LONGEST_S = 30 * 24 * 3600.0
+
+FROM_FILE = "playbook file"
+"""Validation context of values that come from a playbook file: there, a bare number lacks its unit."""
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of a text such as `90s`, `25m` or `2h`. Raises ValueError for anything else."""
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh])", value.strip()) if isinstance(value, str) else None
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if not 0 < seconds <= _LONGEST_S:
+        raise ValueError("expected a duration above zero and up to 720h, such as 90s, 25m or 2h")
+    return seconds
+
+
+def parse_percent(value: object) -> float:
+    """The fraction (0.02) that a text such as `2%` stands for. Raises ValueError for anything else."""
+    match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%", value.strip()) if isinstance(value, str) else None
+    if not match or not 0 <= float(match[1]) <= 100:
+        raise ValueError("expected a percentage from 0% to 100%, such as 2%")
+    return float(match[1]) / 100
+
+
+def _from_text_or_number(parse: Callable[[object], float]) -> BeforeValidator:
+    def read(value: object, info: ValidationInfo) -> object:
+        # A journal gives back the number that a playbook's text became.
+        return value if isinstance(value, float) and info.context != FROM_FILE else parse(value)
+
+    return BeforeValidator(read)
+
+
+Seconds = Annotated[
+    float,
+    _from_text_or_number(parse_duration),
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?[smh]$", "examples": ["90s", "25m"]}),
+]
+Fraction = Annotated[
+    float,
+    _from_text_or_number(parse_percent),
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*%$", "examples": ["2%"]}),
+]

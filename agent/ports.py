@@ -1,0 +1,233 @@
+"""What the engine needs from the world: Protocols that adapters fill and tests may stand in for."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from agent.core.model import Failure, Finding, FlagCheck, Host, LaunchConfig, Phase, RoundMetrics, Task, TaskStatus
+from agent.playbook.model import Args, Workload
+
+
+class TargetUnusable(Exception):
+    """The target cannot do what was asked. The message says what and the hint what to try."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """A finished command. `exit_code` is None where its end could not be learnt: that is never success."""
+
+    exit_code: int | None
+    output: bytes
+    timed_out: bool = False
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSpec:
+    """One start of a server on a target: argv as it will be executed, and the variables added to the environment."""
+
+    launch: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    unset: tuple[str, ...]
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process that our launch started: its pid and its start time in clock ticks since boot (field 22 of stat)."""
+
+    pid: int
+    start_ticks: int
+
+
+LaunchState = Literal["running", "exited", "gone", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchStatus:
+    """What the host says of a launch.
+
+    `running`: at least one process of it lives. `exited`: none lives and the wrapper wrote the exit code of the
+    leader. `gone`: none lives and there is no exit file. `unknown`: the host could not be asked.
+    `leader_exit_code` is set as soon as the leader is dead, though ranks may still live.
+    """
+
+    state: LaunchState
+    leader_exit_code: int | None
+    processes: tuple[Process, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReport:
+    """The end of a stop. `left` are recorded processes that still live; empty means verified gone."""
+
+    exit_code: int | None
+    left: tuple[Process, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortOwners:
+    """Who listens on a TCP port: pids of the launch asked about, and whether anybody else does."""
+
+    ours: tuple[int, ...]
+    others: bool
+
+
+class Target(Protocol):
+    """A machine on which commands and servers run. Paths and argv elements may begin with `~/`."""
+
+    name: str
+
+    async def host(self) -> Host:
+        """Facts about the machine. Raises TargetUnusable."""
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        background: bool = False,
+        hide_gpus: bool = False,
+        max_output_bytes: int = 1 << 20,
+    ) -> CommandResult:
+        """Run a command to its end, stderr merged into stdout, stdin empty.
+
+        `background` commands run niced and are suspended while `quiet(True)` holds; suspended time does not count.
+        Of longer output the end is kept. Raises TargetUnusable where the program cannot be started.
+        """
+
+    def quiet(self, on: bool) -> None:
+        """Suspend (or let go on) every background command, so that a measurement has the machine to itself."""
+
+    async def read_file(self, path: str, offset: int = 0, limit: int = 1 << 20) -> bytes:
+        """Bytes of a file from `offset`. Raises TargetUnusable where it cannot be read."""
+
+    async def exists(self, path: str) -> bool:
+        """Whether a file or folder of that name exists."""
+
+    async def free_port(self) -> int:
+        """A TCP port of the loopback interface on which nothing listens now."""
+
+    async def port_answers(self, port: int) -> bool:
+        """Whether anything accepts connections on that loopback port."""
+
+    async def base_url(self, port: int) -> str:
+        """The URL under which this process reaches the target's loopback port, without a trailing slash."""
+
+    async def launch(self, spec: LaunchSpec) -> Process:
+        """Start a server, detached from us; the wrapper claims the launch id first.
+
+        Raises TargetUnusable where the id is claimed, the lock is held, or the program cannot be started.
+        """
+
+    async def launch_status(self, launch: str) -> LaunchStatus:
+        """What the host knows of a launch."""
+
+    async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> bytes:
+        """Bytes of the launch's merged output from `offset`; empty at its present end."""
+
+    async def port_owners(self, launch: str, port: int) -> PortOwners:
+        """Whose sockets listen on the port."""
+
+    async def stop(self, launch: str, grace_s: float) -> StopReport:
+        """TERM to the leader, after `grace_s` KILL to every recorded process, then wait until all are gone."""
+
+    async def close(self) -> None:
+        """End background commands and connections. Servers go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseMark:
+    """A phase that begins, or how far it is: `done` of `total` units (shards, batch sizes) where the log says so."""
+
+    phase: Phase
+    done: int | None = None
+    total: int | None = None
+    begins: bool = True
+
+
+class ServerKind(Protocol):
+    """What tunebot knows of one kind of server: how flags are written, how its log reads, when it is ready."""
+
+    name: str
+    stop_grace_s: float
+    phases: tuple[Phase, ...]
+    """The phases of a load of this kind, in the order in which a healthy start passes them."""
+
+    def argv(self, config: LaunchConfig, port: int) -> tuple[str, ...]:
+        """The whole argv of a launch that listens on a loopback port."""
+
+    def phase_of(self, line: str) -> PhaseMark | None:
+        """What a cleaned log line says about the load, if anything."""
+
+    def fatal(self, line: str) -> str | None:
+        """The reason, if this line proves that the start has failed though the process may live on."""
+
+    def model_of(self, args: Args) -> str:
+        """The model's path or name, for the history of loads."""
+
+    async def ready(self, base_url: str) -> bool:
+        """Whether one real generation came back. Errors of the connection mean no."""
+
+    async def effective_flags(self, base_url: str, config: LaunchConfig, log_head: str) -> tuple[FlagCheck, ...]:
+        """Each requested flag against what the server reports."""
+
+    async def flush_cache(self, base_url: str) -> bool:
+        """Empty the prefix cache. False where the server has no way to."""
+
+
+class Researcher(Protocol):
+    """Runs one background task to its end."""
+
+    async def run(self, task: Task, progress: Callable[[str], None]) -> tuple[TaskStatus, Finding]:
+        """Never raises for what a target, a file or an LLM does: that is a status and a summary.
+
+        Each task has a deadline of its own.
+        """
+
+
+class RoundError(Exception):
+    """A round could not be measured. The message is for the board."""
+
+
+class Bencher(Protocol):
+    """Measures one round of a workload on a running server."""
+
+    async def warm_up(self, base_url: str, model: str | None, workload: Workload) -> None:
+        """Requests that are not counted, with prompts of their own. Raises RoundError."""
+
+    async def round(self, base_url: str, model: str | None, workload: Workload, seed: int) -> RoundMetrics:
+        """One round; the prompts follow from `seed`. Raises RoundError."""
+
+
+class LoadHistory(Protocol):
+    """Durations of earlier loads."""
+
+    def phases_s(self, target: str, kind: str, model: str) -> Mapping[Phase, float] | None:
+        """Typical seconds of each phase, or None where nothing like it was loaded before."""
+
+    def add(self, target: str, kind: str, model: str, phases_s: Mapping[Phase, float]) -> str | None:
+        """Remember a load that got ready. Returns why it could not be remembered, if so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchUpdate:
+    """Something that the watch of a load saw."""
+
+    phase: Phase
+    begins: bool
+    done: int | None = None
+    total: int | None = None
+    fraction: float | None = None
+    remaining_s: float | None = None
+
+
+WatchEvent = WatchUpdate | Failure
+LogChunks = AsyncIterator[bytes]

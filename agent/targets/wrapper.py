@@ -1,0 +1,500 @@
+"""Starts, watches and stops servers on the machine where they run: standard library only, Linux, Python 3.8 or later.
+
+    python3 wrapper.py start < spec.json        python3 wrapper.py status RUNDIR
+    python3 wrapper.py stop RUNDIR GRACE_S      python3 wrapper.py owners RUNDIR PORT
+
+Each verb is short and prints one JSON object. `start` leaves a *holder* behind: our process that holds the lock on
+the GPUs, adopts the server's orphans and stays until nothing of the launch lives. Whoever kills it frees the lock but
+not the server, and every verb still works. The files of a launch, in `runs/LAUNCH/`:
+
+    claim            locked by `start`, then by the holder, for life
+    launch.json      the leader and the holder (pid, start ticks), the boot id; written before the server's program runs
+    processes.jsonl  every descendant seen, one a line
+    server.log       stdout and stderr
+    leader.json      the leader's exit code, as soon as it is dead
+    exit.json        the same, once nothing of the launch lives
+    refused.json     why nothing was started; this launch id is spent
+
+A process is a pid *and* its start ticks *and* the boot: a pid alone is never signalled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+KILL_LIMIT_S = 20.0
+"""How long `stop` goes on after its first SIGKILL: a process in state D cannot be killed."""
+
+_EARLY_S, _EARLY_POLL_S, _POLL_S = 5.0, 0.1, 0.5
+_EXIT_WRITE_LIMIT_S = 60.0
+_PR_SET_CHILD_SUBREAPER = 36
+_DEFAULTED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
+_MARK = "TUNEBOT_MARK"
+
+
+class Refused(Exception):
+    """Nothing was started. `kind` is one of exists, cut-off, locked, alive, program, system."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+# --- processes ---
+
+
+class Proc(NamedTuple):
+    """A living process as /proc shows it. `start_ticks` are clock ticks since boot."""
+
+    pid: int
+    ppid: int
+    sid: int
+    start_ticks: int
+
+
+def find(pid: int) -> Proc | None:
+    """The process of that pid, or None where none lives. A zombie is dead, unless threads of it live on."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    # A main thread can be gone while another is stuck in a driver and keeps the GPU's memory.
+    if fields[0] in b"ZX" and int(fields[17]) <= 1:
+        return None
+    return Proc(pid, int(fields[1]), int(fields[3]), int(fields[19]))
+
+
+def snapshot() -> dict[int, Proc]:
+    """Every living process. It is not taken in one instant: a fork can slip through, so look twice."""
+    procs = (find(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return {proc.pid: proc for proc in procs if proc is not None}
+
+
+def members(procs: dict[int, Proc], seeds: Iterable[int], outside: int = 0) -> list[Proc]:
+    """The living seeds with their descendants, and everybody in a session of one of them.
+
+    `outside` is the holder, whose session is not the server's. A session's number cannot be reused while anybody
+    is in it, so this adds no stranger.
+    """
+    ours = {pid for pid in seeds if pid in procs}
+    grown = True
+    while grown:
+        sessions = {procs[pid].sid for pid in ours} - {0, outside}
+        new = {
+            proc.pid
+            for proc in procs.values()
+            if proc.pid not in ours and proc.pid != outside and (proc.ppid in ours or proc.sid in sessions)
+        }
+        ours |= new
+        grown = bool(new)
+    return [procs[pid] for pid in sorted(ours)]
+
+
+def marked(pid: int, entry: str) -> bool:
+    """Whether the process started with this `NAME=value` in its environment (as far as we may read it)."""
+    try:
+        environ = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+    return f"\0{entry}\0".encode() in b"\0" + environ
+
+
+def send(proc: Proc, signum: int) -> None:
+    """Signal a process, if it still is the one that was meant and we may."""
+    now = find(proc.pid)
+    if now is not None and now.start_ticks == proc.start_ticks:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(proc.pid, signum)
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+# --- files of a run ---
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(value) + "\n")
+    temporary.replace(path)
+
+
+def _load(path: Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _lock(path: Path) -> int | None:
+    """A locked file descriptor of the file, or None where somebody else holds it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _recorded(run: Path, record: dict[str, Any]) -> set[tuple[int, int]]:
+    known = {(record["pid"], record["start_ticks"])}
+    with contextlib.suppress(FileNotFoundError):
+        for line in (run / "processes.jsonl").read_bytes().splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # a line cut by a full disk
+                value = json.loads(line)
+                known.add((value["pid"], value["start_ticks"]))
+    return known
+
+
+def living(run: Path) -> tuple[list[Proc], bool]:
+    """What lives of the launch, recorded or found now, and whether its holder does."""
+    record = _load(run / "launch.json")
+    if record is None or record["boot_id"] != boot_id():
+        return [], False
+    holder, holder_ticks = record["holder"]["pid"], record["holder"]["start_ticks"]
+    procs = snapshot()
+    known = _recorded(run, record)
+    seeds = [proc.pid for proc in procs.values() if (proc.pid, proc.start_ticks) in known]
+    held = holder in procs and procs[holder].start_ticks == holder_ticks
+    if held:
+        seeds += [proc.pid for proc in procs.values() if proc.ppid == holder]
+    else:  # nobody adopts and records any more: ask each younger process where it comes from
+        young = (proc.pid for proc in procs.values() if proc.start_ticks >= record["start_ticks"])
+        seeds += [pid for pid in young if marked(pid, f"{_MARK}={record['mark']}")]
+    return members(procs, seeds, holder), held
+
+
+# --- start ---
+
+
+def start(spec: dict[str, Any]) -> dict[str, Any]:
+    """Start the server of a spec: launch, owner, runs, lock, argv, env, unset. Returns once its program runs.
+
+    The launch id is claimed first and for ever: a second start of it is refused, whatever became of the first.
+    """
+    umask = os.umask(0o077)
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", spec["launch"]):
+        raise Refused("system", f"{spec['launch']!r} is not a launch id")
+    run = Path(spec["runs"]) / spec["launch"]
+    run.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        run.mkdir()
+    except FileExistsError:
+        raise Refused("exists", f"launch {spec['launch']} was started before") from None
+    claim = _lock(run / "claim")
+    if claim is None or (run / "refused.json").exists():  # somebody asked for its status in between: that ended it
+        raise Refused("cut-off", f"the start of launch {spec['launch']} was given up")
+    answer, report = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.setsid()
+            _detach(keep={claim, report})
+            _hold(spec, run, report, umask)
+        finally:
+            os._exit(0)
+    os.close(report)
+    with os.fdopen(answer, "rb") as pipe:
+        reply: dict[str, Any] = json.loads(pipe.read() or b'{"error": "system", "message": "the holder died"}')
+    return reply
+
+
+def _detach(keep: set[int]) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    for entry in list(Path("/proc/self/fd").iterdir()):
+        if int(entry.name) > 2 and int(entry.name) not in keep:
+            with contextlib.suppress(OSError):
+                os.close(int(entry.name))
+    os.chdir("/")
+
+
+def _hold(spec: dict[str, Any], run: Path, report: int, umask: int) -> None:
+    # A rank that lost its parent may signal the new one, and that is us.
+    for signum in _DEFAULTED:
+        signal.signal(signum, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # waited for with sigtimedwait
+    try:
+        if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "cannot adopt orphans (prctl)")
+        lock = _take_gpus(spec, run)
+        leader = _spawn(spec, run, umask)
+    except (Refused, OSError, ValueError) as err:
+        reply = {"error": getattr(err, "kind", "system"), "message": str(err)}
+        with contextlib.suppress(OSError):
+            _write(run / "refused.json", reply)
+        _tell(report, reply)
+        return
+    _tell(report, _plain([leader])[0])
+    code = _watch(run, leader)
+    os.ftruncate(lock, 0)
+    os.close(lock)  # before exit.json: whoever reads that may start the next server
+    _retry_write(run / "exit.json", {"exit_code": code, "time": time.time()})
+
+
+def _tell(report: int, reply: dict[str, Any]) -> None:
+    with contextlib.suppress(BrokenPipeError):  # `start` was killed; the server runs on
+        os.write(report, json.dumps(reply).encode())
+    os.close(report)
+
+
+def _take_gpus(spec: dict[str, Any], run: Path) -> int:
+    lock = _lock(Path(spec["lock"]))
+    if lock is None:
+        owner = _load(Path(spec["lock"])) or {}
+        who = "{owner} on {host}, launch {launch}, since {time}".format_map({**dict.fromkeys(_OWNER, "?"), **owner})
+        raise Refused("locked", f"the GPUs are held by {who}")
+    for other in run.parent.iterdir():
+        if other == run or (other / "exit.json").exists() or (other / "refused.json").exists():
+            continue
+        left, _ = living(other)
+        if left:
+            pids = ", ".join(str(proc.pid) for proc in left[:8])
+            raise Refused("alive", f"processes of launch {other.name} still live: {pids}")
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    owner = dict(zip(_OWNER, (spec["owner"], socket.gethostname(), spec["launch"], now)))  # noqa: B905 is 3.10
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, json.dumps(owner).encode(), 0)
+    return lock
+
+
+_OWNER = ("owner", "host", "launch", "time")
+
+
+def _spawn(spec: dict[str, Any], run: Path, umask: int) -> Proc:
+    """Start the leader in a session of its own. It is recorded before its program runs: nobody lives unrecorded."""
+    argv, env = [_text(word) for word in spec["argv"]], dict(os.environb)
+    for name in spec["unset"]:
+        env.pop(_text(name), None)
+    mark = f"{spec['launch']}:{os.urandom(8).hex()}"
+    ours = {"SPT_NOENV": "1", "TUNEBOT_LAUNCH_ID": spec["launch"], _MARK: mark}
+    env.update({_text(name): _text(value) for name, value in {**spec["env"], **ours}.items()})
+    log = os.open(run / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    gate, go = os.pipe()
+    failure, fail = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(go)
+        _become(argv, env, log, gate, fail, umask)
+    os.close(gate)
+    os.close(fail)
+    os.close(log)
+    leader, me = find(pid), find(os.getpid())
+    if leader is None or me is None:
+        raise Refused("system", "the server's process was killed before its program ran")
+    told, holder = _plain([leader, me])
+    _write(run / "launch.json", {**told, "holder": holder, "boot_id": boot_id(), "mark": mark, "time": time.time()})
+    os.write(go, b"g")
+    os.close(go)
+    with os.fdopen(failure, "rb") as pipe:
+        error = pipe.read()
+    if error:
+        raise Refused("program", f"cannot start {spec['argv'][0]}: {error.decode(errors='replace')}")
+    return leader
+
+
+def _text(word: str) -> bytes:
+    home = str(Path.home())
+    return (home + word[1:] if word.startswith("~/") else word).encode("utf-8", "surrogateescape")
+
+
+def _become(argv: list[bytes], env: dict[bytes, bytes], log: int, gate: int, fail: int, umask: int) -> None:
+    try:
+        os.setsid()
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        for signum in _DEFAULTED:
+            signal.signal(signum, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        os.umask(umask)
+        os.chdir(Path.home())
+        if os.read(gate, 1):  # nothing comes where the holder was killed before it could record us
+            os.execvpe(argv[0], argv, env)
+    except (OSError, ValueError, IndexError) as err:
+        os.write(fail, (getattr(err, "strerror", None) or str(err)).encode())
+    finally:
+        os._exit(127)
+
+
+def _watch(run: Path, leader: Proc) -> int | None:
+    """Record and reap until no descendant is left. Returns the leader's exit code: -9 where SIGKILL ended it."""
+    me, code, began = os.getpid(), None, time.monotonic()
+    seen = {(leader.pid, leader.start_ticks)}
+    while True:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:  # no child is left; as orphans become our children, no descendant is
+                return code
+            if pid == 0:
+                break
+            if pid == leader.pid and code is None:
+                code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                _retry_write(run / "leader.json", {"exit_code": code, "time": time.time()})
+        looked = time.monotonic()
+        procs = snapshot()
+        _record(run, members(procs, [proc.pid for proc in procs.values() if proc.ppid == me], me), seen)
+        cost = time.monotonic() - looked
+        # On a host with thousands of processes the look itself costs: at most a twentieth of a core.
+        poll = _EARLY_POLL_S if looked - began < _EARLY_S else _POLL_S
+        signal.sigtimedwait({signal.SIGCHLD}, max(poll, 20 * cost))
+        time.sleep(min(cost, _EARLY_POLL_S))  # hundreds of dying orphans are one wake-up
+
+
+def _record(run: Path, procs: list[Proc], seen: set[tuple[int, int]]) -> None:
+    new = [proc for proc in procs if (proc.pid, proc.start_ticks) not in seen]
+    if not new:
+        return
+    lines = "".join(json.dumps({"pid": proc.pid, "start_ticks": proc.start_ticks}) + "\n" for proc in new)
+    with contextlib.suppress(OSError), (run / "processes.jsonl").open("a") as file:  # a full disk: at the next look
+        file.write(lines)
+        file.flush()
+        seen.update((proc.pid, proc.start_ticks) for proc in new)
+
+
+def _retry_write(path: Path, value: dict[str, Any]) -> None:
+    end = time.monotonic() + _EXIT_WRITE_LIMIT_S
+    while True:
+        try:
+            return _write(path, value)
+        except OSError:  # a full disk may get room
+            if time.monotonic() > end:
+                return None
+            time.sleep(1)
+
+
+# --- the other verbs ---
+
+
+def status(run: Path) -> dict[str, Any]:
+    """State (running, exited, gone), the leader's exit code once it is dead, and what lives of the launch.
+
+    A start that was cut off before it recorded anything is made final here, so that "gone" stays true.
+    """
+    gone: dict[str, Any] = {"state": "gone", "leader_exit_code": None, "processes": []}
+    if not run.is_dir() or (run / "refused.json").exists():
+        return gone
+    if not (run / "launch.json").exists():
+        claim = _lock(run / "claim")
+        if claim is None:
+            return {**gone, "state": "running"}  # it is being started right now
+        try:
+            if not (run / "launch.json").exists():
+                _write(run / "refused.json", {"error": "cut-off", "message": "the start was cut off"})
+                return gone
+        finally:
+            os.close(claim)
+    left, held = living(run)  # before exit.json is read: the holder writes that and goes
+    ended, leader = _load(run / "exit.json"), _load(run / "leader.json")
+    code = (ended or leader or {}).get("exit_code")
+    if ended is None and (left or held):
+        return {"state": "running", "leader_exit_code": code, "processes": _plain(left)}
+    return {**gone, "state": "gone" if ended is None and leader is None else "exited", "leader_exit_code": code}
+
+
+def stop(run: Path, grace_s: float) -> dict[str, Any]:
+    """TERM to the leader and at most `grace_s` seconds for it, then KILL to all, until all are gone or 20 s passed.
+
+    Where the leader is dead already the others are killed at once. A launch that was never started never will be.
+    """
+    run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _until(lambda: (run / "launch.json").exists() or status(run)["state"] != "running", KILL_LIMIT_S)
+    record = _load(run / "launch.json")
+    if record is not None and record["boot_id"] == boot_id():
+        leader = Proc(record["pid"], 0, 0, record["start_ticks"])
+        send(leader, signal.SIGTERM)
+        _until(lambda: not _lives(leader), grace_s)
+    left: list[Proc] = []
+
+    def killed() -> bool:
+        left[:], held = living(run)
+        for proc in left:
+            send(proc, signal.SIGKILL)
+        return not left and not held and not living(run)[0]
+
+    _until(killed, KILL_LIMIT_S)
+    left[:], _ = living(run)
+    return {"exit_code": status(run)["leader_exit_code"], "left": _plain(left)}
+
+
+def _until(done: Callable[[], bool], limit_s: float) -> None:
+    end = time.monotonic() + limit_s
+    while not done() and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def _lives(proc: Proc) -> bool:
+    now = find(proc.pid)
+    return now is not None and now.start_ticks == proc.start_ticks
+
+
+def _plain(procs: list[Proc]) -> list[dict[str, int]]:
+    return [{"pid": proc.pid, "start_ticks": proc.start_ticks} for proc in procs]
+
+
+def owners(run: Path, port: int) -> dict[str, Any]:
+    """Which processes of the launch listen on the TCP port, and whether anybody else does, as far as we may look."""
+    listening = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(FileNotFoundError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                    listening.add(f"socket:[{fields[9]}]")
+    if not listening:
+        return {"ours": [], "others": False}
+    left, _ = living(run)
+    ours = {proc.pid: _sockets(proc.pid) & listening for proc in left}
+    unclaimed = listening.difference(*ours.values())
+    shared = any(_sockets(pid) & listening for pid in snapshot() if pid not in ours)
+    return {"ours": [pid for pid, sockets in ours.items() if sockets], "others": bool(unclaimed) or shared}
+
+
+def _sockets(pid: int) -> set[str]:
+    found = set()
+    with contextlib.suppress(OSError):
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(entry))  # noqa: PTH115 Path.readlink is 3.9
+    return found
+
+
+def main(argv: list[str]) -> int:
+    """Run one verb and print its answer."""
+    verb, rest = argv[0], argv[1:]
+    try:
+        if verb == "start":
+            answer = start(json.loads(sys.stdin.buffer.read()))
+        elif verb == "status":
+            answer = status(Path(rest[0]))
+        elif verb == "stop":
+            answer = stop(Path(rest[0]), float(rest[1]))
+        elif verb == "owners":
+            answer = owners(Path(rest[0]), int(rest[1]))
+        else:
+            raise Refused("system", f"no verb {verb!r}")
+    except (Refused, OSError, ValueError) as err:
+        answer = {"error": getattr(err, "kind", "system"), "message": str(err)}
+    sys.stdout.write(json.dumps(answer) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

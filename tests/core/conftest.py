@@ -1,0 +1,136 @@
+"""A small playbook, and a driver that plays the world: it answers commands with events."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from agent.core import commands as do
+from agent.core import events as ev
+from agent.core.model import Failure, Finding, Gpu, Host, Phase, RoundMetrics
+from agent.core.reduce import initial, reduce
+from agent.core.schedule import next_decision
+from agent.core.state import State
+from agent.playbook.model import Playbook
+
+HOST = Host(
+    name="box",
+    gpus=(Gpu(index=0, name="RTX PRO 6000", sm_major=12, sm_minor=0, memory_mib=97887, driver="580.1"),),
+)
+
+
+def playbook(*experiments: dict[str, Any], **changes: Any) -> Playbook:
+    """A playbook whose first experiment is the baseline; the others are based on it unless they say otherwise."""
+    first, *rest = experiments or ({"id": "base"},)
+    made = [{"baseline": True, **first}, *({"based_on": first["id"], **other} for other in rest)]
+    return Playbook.model_validate(
+        {
+            "tunebot": 1,
+            "name": "test",
+            "target": "local",
+            "server": {"kind": "sglang", "command": ["python3", "-m", "sglang.launch_server"], "args": {"tp": "8"}},
+            "objective": {"workload": "single", "min_gain": "2%"},
+            "workloads": [{"name": "single", "rounds": 3}],
+            "at_end": "stop",
+            "accept": "resolver",
+            "experiments": made,
+            **changes,
+        }
+    )
+
+
+def started(book: Playbook, **changes: Any) -> ev.SessionStarted:
+    fields = {"approved": (), "keep": False, "seed": 7, "version": "0"} | changes
+    return ev.SessionStarted(at=100.0, session="s", playbook=book, host=HOST, **fields)
+
+
+def metrics(output_throughput: float) -> RoundMetrics:
+    return RoundMetrics(
+        requests=4,
+        failed=0,
+        duration_s=1.0,
+        prompt_tokens=100,
+        output_tokens=100,
+        cached_tokens=0,
+        output_throughput=output_throughput,
+        request_throughput=1.0,
+        ttft_ms=50.0,
+        tpot_ms=1000 / output_throughput,
+        tokens_per_chunk=1.0,
+    )
+
+
+Speed = Callable[[State, do.MeasureRound], float]
+
+
+@dataclass
+class World:
+    """Answers every command at once. `fails` maps an experiment to the reason of its failed load."""
+
+    speeds: dict[str, float] = field(default_factory=dict)
+    fails: dict[str, str] = field(default_factory=dict)
+    findings: dict[str, Finding] = field(default_factory=dict)
+    prepare_ok: bool = True
+    done: list[do.Command] = field(default_factory=list)
+    events: list[ev.Event] = field(default_factory=list)
+
+    def answer(self, state: State, command: do.Command, at: float) -> list[ev.Event]:
+        """The events in which a command ends."""
+        match command:
+            case do.RunTask(task):
+                finding = self.findings.get(task.id, Finding(summary="nothing"))
+                return [ev.TaskFinished(at=at, task=task.id, status="done", finding=finding)]
+            case do.Prepare(experiment, index):
+                return [
+                    ev.PrepareFinished(at=at, experiment=experiment, step=index, ok=self.prepare_ok, summary="exit 0")
+                ]
+            case do.StartServer(launch):
+                return self._start(state, launch, at)
+            case do.MeasureRound(launch, _, workload, index):
+                value = self.speeds.get(state.launches[launch].experiment, 100.0) + 0.1 * index
+                return [
+                    ev.RoundMeasured(at=at, launch=launch, workload=workload.name, index=index, metrics=metrics(value))
+                ]
+            case do.StopServer(launch):
+                return [ev.ServerStopped(at=at, launch=launch, exit_code=-9, left=())]
+            case _:
+                return []
+
+    def _start(self, state: State, launch: str, at: float) -> list[ev.Event]:
+        reason = self.fails.get(state.launches[launch].experiment)
+        begun: list[ev.Event] = [
+            ev.LaunchStarted(at=at, launch=launch, pid=42, port=30000, argv=("python3",)),
+            ev.PhaseEntered(at=at, launch=launch, phase=Phase.LOAD_WEIGHTS, remaining_s=None),
+        ]
+        if reason is not None:
+            failure = Failure(phase=Phase.LOAD_WEIGHTS, reason=reason, category="oom-weights")
+            return [*begun, ev.ServerFailed(at=at, launch=launch, failure=failure)]
+        return [*begun, ev.ServerReady(at=at, launch=launch, load_s=60.0, flags=())]
+
+    def play(self, book: Playbook, **changes: Any) -> State:
+        """Run a whole session; its final state."""
+        start = started(book, **changes)
+        self.events = [start]
+        state, inbox = initial(start), []
+        for _ in range(10_000):
+            event = next_decision(state)
+            if event is None:
+                if state.ending or not inbox:
+                    return state
+                event = inbox.pop(0)
+            self.events.append(event)
+            state, commands = reduce(state, event)
+            for command in commands:
+                self.done.append(command)
+                inbox += self.answer(state, command, state.now + 1)
+        raise AssertionError("the session does not end")
+
+    def launched(self) -> list[str]:
+        """The experiments that were launched, in order."""
+        return [e.experiment for e in self.events if isinstance(e, ev.LaunchRequested)]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()

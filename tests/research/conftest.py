@@ -1,0 +1,145 @@
+"""A source tree of the shape of SGLang's, a host with Blackwells, and a researcher on the real local target."""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from agent.core.model import Finding, Gpu, Host, LaunchConfig, Task, TaskStatus
+from agent.playbook.model import PreflightEntry, ResearchEntry
+from agent.redact import Redactor
+from agent.research.ask import Asker
+from agent.research.researcher import TargetResearcher
+from agent.research.sources import Sources
+from agent.targets.local import LocalTarget
+
+SERVER_ARGS = '''
+class ServerArgs:
+    """Flags of the server."""
+
+    moe_a2a_backend: str = "none"
+    moe_runner_backend: str = "auto"
+    quantization: str | None = None
+    ep_size: int = 1
+
+    def _handle_a2a_moe(self):
+        if self.moe_a2a_backend == "deepep":
+            self.ep_size = self.tp_size
+        if self.moe_a2a_backend == "flashinfer":
+            self.ep_size = self.tp_size
+            logger.warning("Flashinfer MoE A2A is enabled.")
+            assert self.moe_runner_backend in [
+                "flashinfer_cutlass"
+            ], "Flashinfer MoE A2A is only supported with flashinfer_cutlass"
+'''
+TABLES = """
+MiB = 1024 * 1024
+
+TORCH_SYMM_MEM_ALL_REDUCE_MAX_SIZES = {
+    9: {2: 64 * MiB, 12: 1},
+    10: {2: 64 * MiB},
+}
+
+
+def gen_trtllm_comm_module():
+    return flags(supported_major_versions=[9, 10])
+
+
+def gen_other_module():
+    return flags(supported_major_versions=[9, 10, 12])
+"""
+BLACKWELLS = Host(
+    name="gpu8",
+    gpus=tuple(
+        Gpu(index=n, name="RTX PRO 6000", sm_major=12, sm_minor=0, memory_mib=97887, driver="580.1") for n in range(8)
+    ),
+)
+SECRET = "hf_abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass
+class Bench:
+    """A researcher, its target and its tree, and what its tasks reported on the way."""
+
+    target: LocalTarget
+    home: Path
+    tree: Path
+    host: Host = BLACKWELLS
+    asker: Asker | None = None
+    args: dict[str, Any] = field(default_factory=lambda: {"tp": "8", "moe-a2a-backend": "flashinfer"})
+    env: dict[str, str | None] = field(default_factory=dict)
+    command: tuple[str, ...] = ("python3", "-m", "sglang.launch_server")
+    steps: list[str] = field(default_factory=list)
+
+    @property
+    def config(self) -> LaunchConfig:
+        return LaunchConfig(
+            kind="sglang",
+            command=self.command,
+            args=self.args,
+            env=self.env,
+            source={"sglang": "~/sglang"},
+            version=None,
+            load_timeout_s=60.0,
+        )
+
+    @property
+    def sources(self) -> Sources:
+        return Sources(self.target, self.config.source, Redactor({}))
+
+    async def run(self, entry: dict[str, Any]) -> tuple[TaskStatus, Finding]:
+        """Run the task of one entry of a playbook."""
+        name = next(iter(entry))
+        research = name in ("grep", "read", "ask", "probe")
+        adapter: TypeAdapter[Any] = TypeAdapter(ResearchEntry if research else PreflightEntry)
+        task = Task(
+            id="t1",
+            experiment="e",
+            kind=name if research else "preflight",  # type: ignore[arg-type]
+            title=name,
+            entry=adapter.validate_python(entry),
+            config=self.config,
+            needed=False,
+        )
+        researcher = TargetResearcher(self.target, self.host, Redactor({}), self.asker)
+        return await researcher.run(task, self.steps.append)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    home = tmp_path / "home"
+    tree = home / "sglang"
+    (tree / "srt").mkdir(parents=True)
+    (tree / "srt" / "server_args.py").write_text(SERVER_ARGS)
+    (tree / "srt" / "all_reduce_utils.py").write_text(TABLES)
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id_rsa").write_text("PRIVATE KEY")
+    target = LocalTarget("local", workdir=tmp_path / "work", home=home)
+    yield Bench(target=target, home=home, tree=tree)
+    await target.close()
+
+
+@pytest.fixture
+def write(bench: Bench) -> Callable[[str, str], str]:
+    """Write a file of the tree; returns its path as a playbook names it."""
+
+    def put(relative: str, text: str) -> str:
+        path = bench.tree / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return f"sglang:{relative}"
+
+    return put
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs (a zombie does not)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z" and os.path.exists(f"/proc/{pid}")

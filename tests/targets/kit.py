@@ -1,0 +1,79 @@
+"""What the tests of the targets share: servers in a line of Python, and conditions to wait for."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from agent.ports import LaunchSpec, Process
+from agent.targets import wrapper
+from agent.targets.local import LocalTarget
+
+PYTHON = (os.path.realpath(sys.executable), "-I", "-S", "-u")
+SLEEP = "import time; time.sleep(600)"
+RANKS = """
+import os, subprocess, sys, time
+ranks = [subprocess.Popen([sys.executable, "-I", "-S", "-c", sys.argv[1]]) for _ in range(3)]
+print("pids", *(rank.pid for rank in ranks))
+time.sleep(600)
+"""
+RETITLED = """
+import ctypes, time
+fields = open("/proc/self/stat").read().rpartition(")")[2].split()
+start, end = int(fields[47]), int(fields[48])   # the environment, as setproctitle overwrites it
+ctypes.memset(start, 0, end - start)
+time.sleep(600)
+"""
+DAEMON = """
+import os, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+print("daemon", os.getpid(), flush=True)
+time.sleep(600)
+"""
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready'); time.sleep(600)"
+
+
+def spec(launch: str, *argv: str, env: dict[str, str] | None = None, owner: str = "ann") -> LaunchSpec:
+    return LaunchSpec(launch=launch, argv=argv, env=env or {}, unset=(), owner=owner)
+
+
+async def serve(target: LocalTarget, code: str, *words: str, launch: str = "l1", **rest: dict[str, str]) -> Process:
+    """Launch a server of that Python code."""
+    return await target.launch(spec(launch, *PYTHON, "-c", code, *words, env=rest.get("env")))
+
+
+async def until(ask: Callable[[], Any], limit_s: float = 15.0) -> Any:
+    """Ask (or await) until the answer is true, and return it."""
+    async with asyncio.timeout(limit_s):
+        while True:
+            answer = ask()
+            if isinstance(answer, Awaitable):
+                answer = await answer
+            if answer:
+                return answer
+            await asyncio.sleep(0.01)
+
+
+async def printed(target: LocalTarget, word: str, launch: str = "l1") -> list[int]:
+    """The numbers behind a word in the launch's output, once its line is complete."""
+
+    async def numbers() -> list[int] | None:
+        for line in (await target.read_log(launch, 0)).decode(errors="replace").splitlines(keepends=True):
+            if line.startswith(word) and line.endswith("\n"):
+                return [int(number) for number in line.split()[1:]] or [0]
+        return None
+
+    found: list[int] = await until(numbers)
+    return found
+
+
+def lives(pid: int) -> bool:
+    return wrapper.find(pid) is not None
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -1,0 +1,221 @@
+"""Who holds the GPUs, what a launch id and a pid mean, and what is left when the holder or a start is killed."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.ports import LaunchStatus, TargetUnusable
+from agent.targets import wrapper
+from agent.targets.local import LocalTarget
+from tests.targets.kit import DAEMON, PYTHON, RANKS, SLEEP, lives, printed, serve, spec, until
+
+GONE = LaunchStatus(state="gone", leader_exit_code=None, processes=())
+
+
+def run_dir(target: LocalTarget, launch: str = "l1") -> Path:
+    return target._workdir / "runs" / launch
+
+
+def change_record(target: LocalTarget, **changes: Any) -> None:
+    path = run_dir(target) / "launch.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), **changes}))
+
+
+async def kill_holder(target: LocalTarget, launch: str = "l1") -> None:
+    holder = json.loads((run_dir(target, launch) / "launch.json").read_bytes())["holder"]["pid"]
+    os.kill(holder, signal.SIGKILL)
+    await until(lambda: not lives(holder))
+
+
+async def test_a_launch_id_is_used_once(target: LocalTarget) -> None:
+    await serve(target, SLEEP)
+    with pytest.raises(TargetUnusable, match="launch l1 was started before") as caught:
+        await serve(target, SLEEP)
+    assert caught.value.hint
+    await target.stop("l1", 5.0)
+    with pytest.raises(TargetUnusable, match="launch l1 was started before"):
+        await serve(target, SLEEP)
+
+
+async def test_of_racing_starts_one_wins(target: LocalTarget) -> None:
+    starts = [serve(target, SLEEP, launch=launch) for launch in ("a", "a", "b", "b", "c", "d")]
+    results = await asyncio.gather(*starts, return_exceptions=True)
+    assert sum(not isinstance(result, BaseException) for result in results) == 1
+    assert all(isinstance(result, TargetUnusable) for result in results if isinstance(result, BaseException))
+    states = [(await target.launch_status(launch)).state for launch in "abcd"]
+    assert sorted(states) == ["gone", "gone", "gone", "running"]
+
+
+async def test_the_refusal_names_the_owner(target: LocalTarget) -> None:
+    await target.launch(spec("l1", *PYTHON, "-c", SLEEP, owner="ann \x1b[31m(desk)"))
+    with pytest.raises(TargetUnusable, match=r"the GPUs are held by ann \(desk\) on .+, launch l1, since 20.*Z"):
+        await serve(target, SLEEP, launch="l2")
+    assert await target.launch_status("l2") == GONE
+
+
+async def test_without_its_holder_a_server_lives_blocks_and_can_be_stopped(target: LocalTarget) -> None:
+    leader = await serve(target, RANKS, DAEMON)
+    [daemon] = await printed(target, "daemon")
+
+    seen = run_dir(target) / "processes.jsonl"
+    await until(lambda: seen.exists() and f'"pid": {daemon},' in seen.read_text())
+    await kill_holder(target)
+    assert lives(leader.pid)
+    assert (await target.launch_status("l1")).state == "running"
+    with pytest.raises(TargetUnusable, match=rf"processes of launch l1 still live: .*\b{leader.pid}\b") as caught:
+        await serve(target, SLEEP, launch="l2")
+    assert "stop" in caught.value.hint
+    report = await target.stop("l1", 5.0)
+    assert (report.exit_code, report.left) == (None, ())
+    assert not lives(daemon)
+    assert await target.launch_status("l1") == GONE
+    await serve(target, SLEEP, launch="l3")
+
+
+async def test_what_starts_after_the_holders_death_is_found_by_its_mark(target: LocalTarget) -> None:
+    wait = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
+    leader = await serve(target, wait + DAEMON.replace("os._exit(0)", "os._exit(5)"), str(target._home / "go"))
+    await kill_holder(target)
+    (target._home / "go").touch()
+    [daemon] = await printed(target, "daemon")
+    await until(lambda: not lives(leader.pid))
+    status = await target.launch_status("l1")
+    assert (status.state, [process.pid for process in status.processes]) == ("running", [daemon])
+    with pytest.raises(TargetUnusable, match="still live"):
+        await serve(target, SLEEP, launch="l2")
+    assert (await target.stop("l1", 5.0)).left == ()
+    assert not lives(daemon)
+
+
+async def test_signals_of_orphans_do_not_end_the_holder(target: LocalTarget) -> None:
+    await serve(target, SLEEP)
+    holder = json.loads((run_dir(target) / "launch.json").read_bytes())["holder"]["pid"]
+    for signum in (signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        os.kill(holder, signum)
+    assert (await target.stop("l1", 5.0)).exit_code == -15
+
+
+@pytest.fixture
+async def stranger(target: LocalTarget) -> Any:
+    """A process of somebody else, whose pid the record of l1 names."""
+    process = await asyncio.create_subprocess_exec(*PYTHON, "-c", SLEEP, start_new_session=True)
+    yield process
+    process.kill()
+    await process.wait()
+
+
+async def test_a_recycled_pid_is_never_signalled(target: LocalTarget, stranger: asyncio.subprocess.Process) -> None:
+    await serve(target, "pass")
+    await until(lambda: (run_dir(target) / "exit.json").exists())
+    (run_dir(target) / "exit.json").unlink()
+    now = wrapper.find(stranger.pid)
+    assert now is not None
+    change_record(target, pid=now.pid, start_ticks=now.start_ticks - 1, holder={"pid": now.pid, "start_ticks": 1})
+    with (run_dir(target) / "processes.jsonl").open("a") as file:
+        file.write(json.dumps({"pid": now.pid, "start_ticks": now.start_ticks + 1}) + "\n" + '{"pid": ' + "\n")
+    assert (await target.launch_status("l1")).processes == ()
+    report = await target.stop("l1", 1.0)
+    assert report.left == ()
+    assert lives(stranger.pid)
+    await serve(target, SLEEP, launch="l2")  # it blocks nobody either
+
+
+async def test_after_a_reboot_a_launch_is_gone(target: LocalTarget, stranger: asyncio.subprocess.Process) -> None:
+    await serve(target, SLEEP)
+    await target.stop("l1", 5.0)
+    for name in ("exit.json", "leader.json"):
+        (run_dir(target) / name).unlink()
+    now = wrapper.find(stranger.pid)
+    assert now is not None
+    change_record(target, pid=now.pid, start_ticks=now.start_ticks)  # the very same process, if the boot were the same
+    assert (await target.launch_status("l1")).state == "running"
+    change_record(target, boot_id="another")
+    assert await target.launch_status("l1") == GONE
+    assert (await target.stop("l1", 1.0)).left == ()
+    assert lives(stranger.pid)
+
+
+async def test_a_start_that_was_cut_off_is_final(target: LocalTarget) -> None:
+    run_dir(target).mkdir(parents=True)  # claimed, then killed
+    assert await target.launch_status("l1") == GONE
+    with pytest.raises(TargetUnusable, match="started before"):
+        await serve(target, SLEEP)
+    assert (await target.stop("l1", 1.0)).left == ()
+
+
+async def test_a_start_under_way_is_running_and_stop_waits_for_it(target: LocalTarget) -> None:
+    run_dir(target).mkdir(parents=True)
+    claim = wrapper._lock(run_dir(target) / "claim")  # as the one who starts has it
+    assert claim is not None
+    assert (await target.launch_status("l1")).state == "running"
+    stop = asyncio.create_task(target.stop("l1", 1.0))
+    await asyncio.wait({stop}, timeout=0.5)
+    assert not stop.done()
+    os.close(claim)
+    assert (await stop).left == ()
+
+
+async def test_a_stop_before_the_start_keeps_it_from_starting(target: LocalTarget) -> None:
+    assert await target.launch_status("l1") == GONE
+    assert (await target.stop("l1", 1.0)).left == ()
+    with pytest.raises(TargetUnusable, match="started before"):
+        await serve(target, SLEEP)
+
+
+async def test_a_start_killed_anywhere_leaves_one_server_or_none(target: LocalTarget) -> None:
+    """Whatever the moment: the id is spent or free, and a server that lives is known and can be stopped."""
+    for step in range(12):
+        start = asyncio.create_task(serve(target, SLEEP, launch=f"l{step}"))
+        await asyncio.wait({start}, timeout=step * 0.01)
+        start.cancel()
+        await asyncio.gather(start, return_exceptions=True)
+
+        async def settled(launch: str = f"l{step}") -> bool:
+            status = await target.launch_status(launch)
+            return status.state != "running" or bool(status.processes)
+
+        await until(settled)
+        assert (await target.stop(f"l{step}", 5.0)).left == ()
+
+
+def test_a_dead_main_thread_with_a_live_one_is_alive() -> None:
+    import subprocess
+
+    code = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); "
+    process = subprocess.Popen([*PYTHON, "-c", code + "ctypes.CDLL(None).syscall(60, 0)"])
+    try:
+        stat = Path(f"/proc/{process.pid}/stat")
+        while b") Z" not in stat.read_bytes():
+            pass
+        assert wrapper.find(process.pid) is not None
+    finally:
+        process.kill()
+    while stat.exists() and wrapper.find(process.pid) is not None:
+        pass
+    assert stat.exists() and b") Z" in stat.read_bytes()  # an ordinary zombie is dead
+    process.wait()
+
+
+@pytest.mark.parametrize("launch", ["../l1", "", ".hidden", "a/b", "x\n"])
+async def test_a_launch_id_is_a_plain_name(target: LocalTarget, launch: str) -> None:
+    with pytest.raises(TargetUnusable, match="not a launch id"):
+        await serve(target, SLEEP, launch=launch)
+
+
+def test_the_wrapper_is_one_file_for_old_interpreters() -> None:
+    import ast
+    import sys
+
+    tree = ast.parse(Path(wrapper.__file__).read_bytes(), feature_version=(3, 8))
+    names = [
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [item.name for item in node.names])
+    ]
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names

@@ -1,0 +1,214 @@
+"""Commands: their time, their output, their end, and the quiet in which background ones are suspended."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.ports import CommandResult, TargetUnusable
+from agent.targets.local import LocalTarget
+from tests.targets.kit import DAEMON, PYTHON, SLEEP, lives, state, until
+
+TREE = f"""
+import os, subprocess, sys, time
+run = lambda code, **how: subprocess.Popen([{PYTHON[0]!r}, "-I", "-S", "-c", code], **how).pid
+pids = [os.getpid(), run({SLEEP!r}), run({SLEEP!r}, start_new_session=True)]
+open("pids.new", "w").write(" ".join(map(str, pids)))
+os.rename("pids.new", "pids")
+"""
+"""A command with a child in its group and one in a session of its own; it writes their pids."""
+
+
+async def tree(target: LocalTarget) -> list[int]:
+    await until((target._home / "pids").exists)
+    return [int(pid) for pid in (target._home / "pids").read_text().split()]
+
+
+async def python(target: LocalTarget, code: str, *words: str, timeout_s: float = 30.0, **rest: bool) -> CommandResult:
+    return await target.run([*PYTHON, "-c", code, *words], timeout_s=timeout_s, **rest)
+
+
+def fds() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_a_command_and_its_surroundings(target: LocalTarget) -> None:
+    code = "import os, sys; print(os.getcwd(), os.environ['A'], sys.stdin.read() == ''); sys.exit(3)"
+    result = await target.run([*PYTHON, "-c", code], timeout_s=30, env={"A": "~/b"})
+    assert result == CommandResult(exit_code=3, output=f"{target._home} {target._home}/b True\n".encode())
+    (target._home / "sub").mkdir()
+    result = await target.run(["sh", "-c", "pwd; echo wrong >&2"], timeout_s=30, cwd="~/sub")
+    assert result.output == f"{target._home}/sub\nwrong\n".encode()
+    result = await target.run(["sh", "-c", "kill -KILL $$"], timeout_s=30)
+    assert (result.exit_code, result.timed_out) == (-9, False)
+
+
+async def test_programs_come_from_the_path_of_the_target(target: LocalTarget) -> None:
+    tool = Path(target._env["TUNEBOT_TEST"]) / "bin" / "nvidia-tool"
+    tool.write_text("#!/bin/sh\necho mine $1\n")
+    tool.chmod(0o755)
+    assert (await target.run(["nvidia-tool", "x"], timeout_s=30)).output == b"mine x\n"
+    (target._home / "tool").symlink_to(tool)
+    assert (await target.run(["~/tool", "y"], timeout_s=30, background=True)).output == b"mine y\n"
+    for argv in (["no-such-tool"], ["~/none"], ["/etc/passwd"], [], ["a\0b"], ["nvidia-tool", "a\0b"]):
+        for background in (False, True):
+            with pytest.raises(TargetUnusable):
+                await target.run(argv, timeout_s=30, background=background)
+    with pytest.raises(TargetUnusable):
+        await target.run(["nvidia-tool"], timeout_s=30, cwd="~/none")
+
+
+async def test_background_is_nice_and_gpus_can_be_hidden(target: LocalTarget) -> None:
+    code = "import os; print(os.nice(0), [os.environ.get(k) for k in ('CUDA_VISIBLE_DEVICES', 'HIP_VISIBLE_DEVICES')])"
+    assert (await python(target, code, background=True, hide_gpus=True)).output == b"19 ['', '']\n"
+    target._env.pop("CUDA_VISIBLE_DEVICES", None)
+    assert (await python(target, code)).output == b"0 [None, None]\n"
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_out_of_time_the_whole_tree_is_killed(target: LocalTarget, background: bool) -> None:
+    result = await python(target, "print('begun');" + TREE + SLEEP, timeout_s=1.0, background=background)
+    assert (result.timed_out, result.exit_code, result.output) == (True, -9, b"begun\n")
+    assert not any(map(lives, await tree(target)))
+
+
+async def test_cancelled_the_whole_tree_is_killed(target: LocalTarget) -> None:
+    task = asyncio.create_task(python(target, TREE + SLEEP))
+    pids = await tree(target)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not any(map(lives, pids))
+
+
+async def test_cancelled_twice_it_is_killed_all_the_same(target: LocalTarget) -> None:
+    task = asyncio.create_task(python(target, TREE + SLEEP))
+    pids = await tree(target)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await until(lambda: not any(map(lives, pids)))
+
+
+async def test_nothing_is_left_behind_by_a_command_that_ends(target: LocalTarget) -> None:
+    """Neither children nor a daemon that left its session, though they hold the output open."""
+    code = TREE + f"subprocess.Popen([{PYTHON[0]!r}, '-S', '-c', {DAEMON!r}]).wait()\nprint('end')"
+    result = await python(target, code)
+    assert result.exit_code == 0
+    words = result.output.split()
+    await until(lambda: not any(map(lives, [])))
+    assert b"end" in words
+    pids = (await tree(target))[1:] + ([int(words[words.index(b"daemon") + 1])] if b"daemon" in words else [])
+    assert not any(map(lives, pids))
+
+
+async def test_closing_ends_commands_and_refuses_new_ones(target: LocalTarget) -> None:
+    task = asyncio.create_task(python(target, TREE + SLEEP))
+    pids = await tree(target)
+    target.quiet(True)
+    waiting = asyncio.create_task(python(target, SLEEP, background=True))
+    await asyncio.sleep(0)
+    await target.close()
+    assert (await task).exit_code == -9
+    assert not any(map(lives, pids))
+    with pytest.raises(TargetUnusable, match="closed"):
+        await waiting
+    with pytest.raises(TargetUnusable, match="closed"):
+        await python(target, "")
+
+
+async def test_quiet_suspends_the_tree_and_its_time(target: LocalTarget) -> None:
+    code = TREE + "while not os.path.exists('go'): time.sleep(0.01)\nprint('done')"
+    task = asyncio.create_task(python(target, code, background=True, timeout_s=2.0))
+    pids = await tree(target)
+    target.quiet(True)
+    await until(lambda: all(state(pid) == "T" for pid in pids))
+    (target._home / "go").touch()
+    await asyncio.wait({task}, timeout=2.5)  # longer than its time
+    assert not task.done()
+    assert all(state(pid) == "T" for pid in pids)
+    target.quiet(False)
+    result = await task
+    assert (result.exit_code, result.output, result.timed_out) == (0, b"done\n", False)
+
+
+async def test_time_goes_on_after_the_quiet(target: LocalTarget) -> None:
+    task = asyncio.create_task(python(target, TREE + SLEEP, background=True, timeout_s=1.0))
+    pids = await tree(target)
+    for _ in range(20):
+        target.quiet(True)
+        target.quiet(True)
+        await asyncio.sleep(0)
+        target.quiet(False)
+    await until(lambda: all(state(pid) != "T" for pid in pids))
+    assert (await task).timed_out
+    assert not any(map(lives, pids))
+
+
+async def test_what_starts_in_the_quiet_waits_and_the_foreground_does_not(target: LocalTarget) -> None:
+    target.quiet(True)
+    task = asyncio.create_task(python(target, "print(1)", background=True, timeout_s=5.0))
+    assert (await python(target, "print(2)")).output == b"2\n"
+    assert not task.done()
+    target.quiet(False)
+    assert (await task).output == b"1\n"
+
+
+async def test_a_suspended_command_is_cancelled_like_any(target: LocalTarget) -> None:
+    task = asyncio.create_task(python(target, TREE + SLEEP, background=True))
+    pids = await tree(target)
+    target.quiet(True)
+    await until(lambda: all(state(pid) == "T" for pid in pids))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert not any(map(lives, pids))
+
+
+async def test_of_long_output_the_end_is_kept(target: LocalTarget) -> None:
+    code = "import sys; sys.stdout.write('x' * 3_000_000 + 'the end')"
+    result = await target.run([*PYTHON, "-c", code], timeout_s=30, max_output_bytes=10)
+    assert (result.output, result.truncated) == (b"xxxthe end", True)
+    result = await python(target, code)
+    assert (len(result.output), result.truncated) == (1 << 20, True)
+    result = await target.run([*PYTHON, "-c", "print('x' * 9)"], timeout_s=30, max_output_bytes=10)
+    assert (len(result.output), result.truncated) == (10, False)
+
+
+async def test_descriptors_and_threads_stay_few(target: LocalTarget) -> None:
+    await python(target, "")
+    before = fds()
+    for _ in range(3):
+        await asyncio.gather(*(target.run(["true"], timeout_s=30, background=True) for _ in range(5)))
+        with pytest.raises(TargetUnusable):
+            await target.run(["~/none"], timeout_s=30)
+        with pytest.raises(TargetUnusable):
+            await target.run(["true"], timeout_s=30, cwd="~/none")
+        await target.run(["sleep", "60"], timeout_s=0.01)
+        await target.stop("none", 0.0)
+    await until(lambda: fds() <= before)
+
+
+async def test_when_we_are_killed_background_commands_end(target: LocalTarget) -> None:
+    code = """
+import asyncio, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from agent.targets.local import LocalTarget
+target = LocalTarget("here", workdir=pathlib.Path(sys.argv[2]))
+asyncio.run(target.run(["sh", "-c", "echo $$ > pid.new; mv pid.new pid; sleep 600"], timeout_s=600, background=True))
+"""
+    root = str(Path(__file__).parents[2])
+    us = subprocess.Popen([sys.executable, "-c", code, root, str(target._workdir)], env=target._env)
+    try:
+        await until((target._home / "pid").exists)
+        command = int((target._home / "pid").read_text())
+        os.killpg(command, signal.SIGSTOP)  # as in the quiet
+    finally:
+        us.kill()
+        us.wait()
+    await until(lambda: not lives(command))
+    os.killpg(command, signal.SIGKILL)  # its sleep; a child outlives us

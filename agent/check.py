@@ -8,9 +8,9 @@ from agent.core.state import ExperimentState
 from agent.core.views import duration
 from agent.history import LoadHistoryFile
 from agent.paths import history_file
-from agent.playbook.not_carried_out import not_carried_out
 from agent.playbook.model import Experiment, Playbook
-from agent.servers import model_of
+from agent.playbook.not_carried_out import not_carried_out
+from agent.servers import KINDS
 
 
 def plan_of(playbook: Playbook) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _usual_load_s(playbook: Playbook) -> float | None:
     baseline = next(e for e in playbook.experiments if e.baseline)
     config = overlay(playbook, [ExperimentState(spec=baseline)])
     target = playbook.target if isinstance(playbook.target, str) else playbook.target.ssh
-    model = model_of(config.kind, config.args)
+    model = KINDS[config.kind].model_of(config.args)
     phases = LoadHistoryFile(history_file()).phases_s(target, config.kind, model)
     return sum(phases.values()) if phases else None
 

@@ -37,8 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(str(error), error.hint)
         return error.code
     except BrokenPipeError:
+        # The reader went away. Python would complain again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.OK
+        return Exit.INTERRUPTED
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
 
@@ -134,9 +135,9 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _schema(_: argparse.Namespace) -> int:
-    from agent.playbook.schema import playbook_schema
+    from agent.playbook.schema import schema_text
 
-    _say(json.dumps(playbook_schema(), indent=2))
+    sys.stdout.write(schema_text())
     return Exit.OK
 
 
@@ -186,3 +187,7 @@ def _parse(text: bytes, file: str, as_json: bool) -> "tuple[Playbook, str]":
             sys.stderr.write(f"{problem}\n")
     count = f"{len(found)} problem{'s' if len(found) > 1 else ''}"
     raise UserError(f"{file} has {count}", "see playbooks/example.yaml for the format")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

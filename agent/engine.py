@@ -70,7 +70,10 @@ class Engine:
         self._inbox.put_nowait(event)
 
     async def run(self) -> State:
-        """Go on until the session has ended; the final state. Raises JournalError if an event cannot be kept."""
+        """Go on until the session has ended; the final state.
+
+        Raises JournalError if an event cannot be kept, and what `listen` raises; the server is stopped before that.
+        """
         try:
             while True:
                 while (decision := next_decision(self.state)) is not None:
@@ -80,6 +83,8 @@ class Engine:
                 self._apply(await self._inbox.get())
         finally:
             await self._cancel(list(self._tasks.values()))
+            if not self.state.ending and self.state.current and not self.state.keep:
+                await self._effects.stop_server(do.StopServer(self.state.current.id), self.submit)
 
     def _apply(self, event: ev.Event) -> None:
         before = self.state

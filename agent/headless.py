@@ -12,6 +12,9 @@ from agent.core.views import best_command, board, duration
 
 Out = Callable[[str], None]
 
+REASON_WIDTH = 110
+"""Characters of a reason on the board; the line of the event has all of it."""
+
 
 class Printer:
     """Prints one line a change. `out` gets each line without its end."""
@@ -59,8 +62,8 @@ def summary(state: State, end: ev.SessionEnded) -> list[str]:
         lines.append(str(place))
         for row in rows:
             mark = " ← incumbent" if row.incumbent else ""
-            number = f"{row.value:>20} {row.change:>9}"
-            lines.append(f"  {row.glyph} {row.experiment:<26} {row.word:<13}{number}  {row.reason}{mark}".rstrip())
+            name = f"{row.glyph} {row.experiment:<26} {row.word:<13}"
+            lines.append(f"  {name}{row.value:>20} {row.change:>9}  {_short(row.reason)}{mark}".rstrip())
     lines += ["", ledger_line(state)]
     if end.serving:
         lines.append(f"left running: {end.serving} at port {state.launches[end.serving].port}")
@@ -68,6 +71,10 @@ def summary(state: State, end: ev.SessionEnded) -> list[str]:
         lines += ["best launch command:", f"  {command}"]
     lines.append(f"session {end.ending} after {duration(state.now - state.started_at)}")
     return lines
+
+
+def _short(reason: str) -> str:
+    return reason if len(reason) <= REASON_WIDTH else f"{reason[: REASON_WIDTH - 1]}…"
 
 
 def ledger_line(state: State) -> str:

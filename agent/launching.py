@@ -92,6 +92,7 @@ class _Watcher:
         self._offset = 0
         self._ready = False
         self._gave_up = ""
+        self._reading = asyncio.Lock()
         self._model = launcher.kind.model_of(config.args)
         usual = launcher.history.phases_s(launcher.target.name, launcher.kind.name, self._model)
         self._watch = LoadWatch(launcher.kind, usual)
@@ -123,6 +124,11 @@ class _Watcher:
             await asyncio.sleep(POLL_S)
 
     async def _read_log(self) -> None:
+        # Two readers at one offset would feed the same bytes twice.
+        async with self._reading:
+            await self._read_on()
+
+    async def _read_on(self) -> None:
         while data := await self._launcher.target.read_log(self._launch, self._offset):
             self._offset += len(data)
             self._launcher.folder.append_log(self._launch, data)

@@ -19,7 +19,7 @@ _SHAPES = re.compile(
 # `--api-key X`, `api_key='X'`, "api_key": "X", X_TOKEN=X; but not eos_token='</s>', #token: 512, or prose.
 _KEYED = re.compile(
     r"""(?ix)
-    ( (?<![\w-])
+    ( (?<![\w-]) (?<!‹redacted:)
       (?: (?P<flag> --) | ['"] )?
       (?: [\w-]*? (?: api[-_]?key | (?:hf|auth|access|bearer) [-_]? token | secret | passwords? | passwd | authorization
                     | credential ) [\w-]*
@@ -44,8 +44,13 @@ class Redactor:
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         """`secrets` maps a name (shown in the mark) to a value; values shorter than six characters are ignored."""
-        forms = {form: name for name, value in secrets.items() if len(value) >= 6 for form in _forms(value)}
-        self._known = sorted(((form, name) for form, name in forms.items()), key=lambda pair: -len(pair[0]))
+        marks = {
+            form: f"‹redacted:{name}:{hashlib.sha256(value.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}›"
+            for name, value in secrets.items()
+            if len(value) >= 6
+            for form in _forms(value)
+        }
+        self._known = sorted(marks.items(), key=lambda pair: -len(pair[0]))
 
     @classmethod
     def of(cls, environ: Mapping[str, str], flags: Iterable[tuple[str, str]] = ()) -> "Redactor":
@@ -55,9 +60,8 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """The text with each secret replaced by `‹redacted:NAME:hash›`."""
-        for value, name in self._known:
-            if value in text:
-                text = text.replace(value, f"‹redacted:{name}:{hashlib.sha256(value.encode()).hexdigest()[:8]}›")
+        for form, mark in self._known:
+            text = text.replace(form, mark)
         text = _SHAPES.sub("‹redacted›", text)
         return _KEYED.sub(self._keyed, text) if _MAYBE.search(text) else text
 

@@ -120,7 +120,7 @@ class Lane:
         try:
             return await connection.exchange(request)
         except ClosedBeforeResponse:
-            # A server may close an idle connection at the very moment in which we send (llama-server does after 5 s).
+            # A server may close an idle connection at the very moment in which we send; llama-server keeps one for 5 s.
             if not connection.used:
                 raise
         self._retries += 1

@@ -54,10 +54,10 @@ class Sample:
     def tpot_ms(self) -> float | None:
         """Time per output token: (last - first token chunk) / (tokens - 1), as sglang, vllm and AIPerf have it.
 
-        None where everything came in one chunk: nothing is known about the time between tokens then.
+        None where everything came at once (one chunk, or a proxy that holds the stream back): 0 ms would be a lie.
         """
         span_ms = _ms(self.first_s, self.last_s)
-        if span_ms is None or self.output_tokens < 2 or self.chunks < 2:
+        if not span_ms or self.output_tokens < 2:
             return None
         return span_ms / (self.output_tokens - 1)
 
@@ -120,7 +120,7 @@ def round_metrics(samples: Sequence[Sample]) -> RoundMetrics:
     if not ttfts:
         raise NotMeasurable("no request brought any text")
     if not tpots:
-        raise NotMeasurable("no request brought more than one token chunk, so there is no time between tokens")
+        raise NotMeasurable("the whole text of each request came at once, so there is no time between tokens")
     duration_s = max(lasts) - min(sends)
     output_tokens = sum(s.output_tokens for s in good)
     return RoundMetrics(

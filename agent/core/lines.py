@@ -44,7 +44,7 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
                 f"prepare step {event.step + 1} {'done' if event.ok else 'failed'}: {event.summary}",
             )
         case ev.LaunchRequested():
-            return event.experiment, f"launch {event.launch}" + (" to serve" if event.purpose == "serve" else "")
+            return event.experiment, f"launch {len(after.launches)}" + (" to serve" if event.purpose == "serve" else "")
         case ev.StopRequested():
             return after.launches[event.launch].experiment, f"stopping the server: {event.why}"
         case ev.ServerStopped():

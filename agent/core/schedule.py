@@ -150,9 +150,10 @@ def _task_of(state: State, experiment: ExperimentState, key: str, entry: Preflig
 
 
 def _check_title(entry: PreflightEntry) -> str:
-    name = type(entry).model_fields["check"].alias
-    fields = (value for value in entry.check.model_dump(exclude_defaults=True).values() if value)
-    return f"{name} {' '.join(map(str, fields))}"
+    """`table-has-key TABLE`: what is checked, by its kind and the name that says most."""
+    check = entry.check
+    subject = next((value for name in ("table", "name", "module") if (value := getattr(check, name, None))), "")
+    return f"{type(entry).model_fields['check'].alias} {subject}".rstrip()
 
 
 def _is_prepared(state: State, experiment: ExperimentState) -> bool:

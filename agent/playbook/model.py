@@ -302,7 +302,7 @@ TargetEntry = Annotated[
 class Playbook(Strict):
     """A whole playbook file."""
 
-    tunebot: Literal[1]
+    tunebot: Annotated[Whole, Field(ge=1, le=1), WithJsonSchema({"const": 1})]
     name: str = Field(min_length=1, max_length=100)
     target: TargetEntry
     server: Server

@@ -79,6 +79,11 @@ class Report:
         self._problems: list[Problem] = []
         self._guesses = 0
 
+    @property
+    def count(self) -> int:
+        """How many problems there are so far."""
+        return len(self._problems)
+
     def add(self, place: Place, path: Path, message: str, *, hint: str | None = None) -> None:
         """Note a problem at a place; `path` leads to the value it is about."""
         problem = Problem(

@@ -8,6 +8,7 @@ from agent.playbook.problems import Path, Report, shown
 from agent.playbook.tree import Scalar, Table
 
 LONGEST_ID = 64
+_MOST_CYCLES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,27 +112,30 @@ def _is_sound(reference: _Reference, outline: Outline, report: Report) -> bool:
 
 
 def _check_cycles(references: list[_Reference], report: Report) -> None:
+    """Depth first through who needs whom; a step back onto the trail closes a circle."""
     edges: dict[str, list[_Reference]] = {}
     for reference in references:
         edges.setdefault(reference.by.name, []).append(reference)
     done: set[str] = set()
+    told = 0
     for start in edges:
         trail: list[_Reference] = []
-        todo = [iter(edges[start])] if start not in done else []
-        while todo:
+        depth = {start: 0}
+        todo = [iter(edges[start])]
+        while todo and start not in done and told < _MOST_CYCLES:
             step = next(todo[-1], None)
             if step is None:
                 todo.pop()
-                done.add(trail.pop().to.text if trail else start)
-                continue
-            if step.to.text in done:
-                continue
-            names = [start, *(link.to.text for link in trail)]
-            if step.to.text in names:
-                _report_cycle([*trail, step][names.index(step.to.text) :], report)
-                continue
-            trail.append(step)
-            todo.append(iter(edges.get(step.to.text, ())))
+                name = trail.pop().to.text if trail else start
+                del depth[name]
+                done.add(name)
+            elif step.to.text in depth:
+                _report_cycle([*trail[depth[step.to.text] :], step], report)
+                told += 1
+            elif step.to.text not in done:
+                trail.append(step)
+                depth[step.to.text] = len(trail)
+                todo.append(iter(edges.get(step.to.text, ())))
 
 
 def _report_cycle(cycle: list[_Reference], report: Report) -> None:

@@ -7,7 +7,7 @@ from pydantic_core import ErrorDetails
 
 from agent.playbook.locate import Spot, keys_of, locate
 from agent.playbook.model import Playbook
-from agent.playbook.problems import Report, dotted, shown, within
+from agent.playbook.problems import Place, Report, dotted, shown, within
 from agent.playbook.tree import Broken, Items, Node, Scalar, Table, found
 from agent.playbook.units import FROM_FILE
 from agent.playbook.values import plain_value, resolve
@@ -38,8 +38,15 @@ def build_model(root: Node, report: Report) -> Playbook | None:
     try:
         return _validated(plain_value(root, report, texts))
     except ValidationError as error:
-        for detail in error.errors(include_url=False, include_input=False):
-            _report(root, detail, report)
+        details = error.errors(include_url=False, include_input=False)
+        missing: dict[tuple[str | int, ...], list[str]] = {}
+        for detail in details:
+            if detail["type"] == "missing":
+                missing.setdefault(detail["loc"][:-1], []).append(str(detail["loc"][-1]))
+            else:
+                _report(root, detail, report)
+        for loc, keys in missing.items():
+            _report_missing(locate(root, loc), keys, report)
     return None
 
 
@@ -60,18 +67,25 @@ def _report(root: Node, detail: ErrorDetails, report: Report) -> None:
     if kind == "extra_forbidden":
         _report_unknown_key(locate(root, loc[:-1]), str(loc[-1]), report)
         return
-    spot = locate(root, loc[:-1] if kind == "missing" else loc)
+    spot = locate(root, loc)
     if isinstance(spot.node, Broken) or (kind == "too_short" and isinstance(spot.node, Items) and spot.node.nodes):
         return  # said already: pydantic calls a list too short when its elements are wrong
-    place = spot.key.place if spot.key and isinstance(spot.node, Table) else spot.node.place
-    if kind == "missing":
-        message = f"missing key {shown(str(loc[-1]))}{within(spot.path)}"
-        report.add(place, (*spot.path, loc[-1]), message)
-    elif kind in ("union_tag_not_found", "union_tag_invalid"):
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
         _report_no_entry(spot, report)
     else:
         message, hint = _words(spot, detail, report)
-        report.add(place, spot.path, message, hint=hint)
+        report.add(_place(spot), spot.path, message, hint=hint)
+
+
+def _place(spot: Spot) -> Place:
+    """A mapping is pointed at by its key, which says more than its first line."""
+    return spot.key.place if spot.key and isinstance(spot.node, Table) else spot.node.place
+
+
+def _report_missing(spot: Spot, keys: list[str], report: Report) -> None:
+    names = ", ".join(map(shown, keys))
+    message = f"missing key{'s' if len(keys) > 1 else ''} {names}{within(spot.path)}"
+    report.add(_place(spot), (*spot.path, keys[0]), message)
 
 
 def _report_unknown_key(spot: Spot, name: str, report: Report) -> None:
@@ -106,6 +120,8 @@ def _words(spot: Spot, detail: ErrorDetails, report: Report) -> tuple[str, str |
     """What is wrong with a value, and what to write instead."""
     kind, context = detail["type"], detail.get("ctx", {})
     name = dotted(spot.path) or "the file"
+    if spot.path == ("tunebot",):
+        return f"this tunebot reads playbooks of format 1, found {found(spot.node)}", "write 'tunebot: 1'"
     if kind in _WANTED:
         return f"{name}: expected {_WANTED[kind]}, found {found(spot.node)}", _shape_hint(spot, kind)
     if kind == "literal_error":
@@ -152,8 +168,6 @@ def _shape_hint(spot: Spot, kind: str) -> str | None:
 
 def _literal(spot: Spot, name: str, expected: str, report: Report) -> tuple[str, str | None]:
     text = spot.node.text if isinstance(spot.node, Scalar) else ""
-    if spot.path == ("tunebot",):
-        return f"this tunebot reads playbooks of format 1, found {found(spot.node)}", "write 'tunebot: 1'"
     if spot.path == ("server", "kind") and text:
         return f"server kind {shown(text)} is not supported", "supported are sglang and vllm"
     words = expected.replace(" or ", ", ").replace("'", "").split(", ")

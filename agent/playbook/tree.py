@@ -15,6 +15,9 @@ from agent.playbook.syntax import explain
 DEEPEST = 16
 """Levels of nesting; the format itself needs eight."""
 
+MOST_PROBLEMS = 1000
+"""After so many aliases, tags and the like nobody wants to know the rest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
@@ -122,7 +125,7 @@ def parse_tree(text: str, report: Report) -> Node | None:
     except yaml.MarkedYAMLError as error:
         place, message, hint = explain(error)
         report.add(place, (), message, hint=hint)
-    except ValueError:
+    except (ValueError, OverflowError):
         # PyYAML lets out those of int() and chr(), for a code point or a version number that is too large.
         place = Place(loader.line + 1, loader.column + 1)
         report.add(place, (), "a number in an escape or a directive is too large")
@@ -140,6 +143,8 @@ def _build(events: Iterator[yaml.Event], report: Report) -> Node | None:
     open_: list[_Open] = []
     root: Node | None = None
     for event in events:
+        if report.count > MOST_PROBLEMS:
+            return None
         place = _place(event)
         node: Node
         if isinstance(event, yaml.DocumentStartEvent) and root is not None:

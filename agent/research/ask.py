@@ -68,35 +68,37 @@ class Asker:
 
 
 async def _converse(dialogue: Dialogue, tools: AskTools, progress: Progress) -> str:
-    for turn in range(1, _MAX_TURNS + 1):
-        message = await dialogue.listen(TOOLS, may_use_tools=tools.left and turn < _MAX_TURNS)
-        blocks: list[Any] = list(message.content)
-        match message.stop_reason:
+    for number in range(1, _MAX_TURNS + 1):
+        turn = await dialogue.listen(TOOLS, may_use_tools=tools.left and number < _MAX_TURNS)
+        match turn.stop_reason:
             case "tool_use":
-                calls = [block for block in blocks if block.type == "tool_use"]
-                dialogue.say([await _result(tools, call.id, call.name, call.input) for call in calls])
+                if not turn.calls:
+                    raise ResearchError("the LLM asked for a tool without naming one")
+                dialogue.say([await _result(tools, call) for call in turn.calls])
                 progress("thinking")
             case "pause_turn":
                 pass  # what it said so far is in the history; asked again, it goes on
             case "end_turn" | "stop_sequence":
-                return "\n".join(block.text for block in blocks if block.type == "text")
+                return turn.text
             case other:
                 raise ResearchError(_ENDS.get(other, f"the LLM ended with {other}"))
     raise ResearchError(f"the LLM came to no answer in {_MAX_TURNS} turns")
 
 
-async def _result(tools: AskTools, call: str, name: str, given: object) -> dict[str, object]:
+async def _result(tools: AskTools, call: Mapping[str, Any]) -> dict[str, object]:
+    result = {"type": "tool_result", "tool_use_id": call.get("id")}
     try:
-        return {"type": "tool_result", "tool_use_id": call, "content": await tools.call(name, given)}
+        return {**result, "content": await tools.call(str(call.get("name")), call.get("input"))}
     except ToolRefused as refusal:
-        return {"type": "tool_result", "tool_use_id": call, "content": str(refusal), "is_error": True}
+        return {**result, "content": str(refusal), "is_error": True}
 
 
 def system_prompt(config: LaunchConfig, host: Host, redact: Redact) -> str:
     """What the LLM is told: the machine, the experiment, and how to answer."""
     names = sorted({f"{gpu.name} (SM {gpu.sm_major}.{gpu.sm_minor})" for gpu in host.gpus})
     gpus = f"{len(host.gpus)} GPUs: {', '.join(names)}" if names else "its GPUs are not known"
-    flags = " ".join(_flag(name, value) for name, value in config.args.items() if value not in (None, False))
+    shown = {name: value for name, value in config.args.items() if value not in (None, False)}
+    flags = " ".join(_flag(name, value) for name, value in shown.items() if not is_secret_name(name))
     variables = " ".join(f"{name}={value}" for name, value in config.env.items() if not is_secret_name(name))
     facts = redact(
         f"Machine: {host.name}, {gpus}.\nServer: {config.kind} {config.version or ''}\n"

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.research.common import ResearchError
@@ -10,13 +11,31 @@ from agent.text import one_line
 
 if TYPE_CHECKING:
     import anthropic
-    from anthropic.types import MessageParam, ParsedMessage
+    from anthropic.types import MessageParam
 
 MAX_TOKENS = 4096
 """Tokens of one turn of the LLM."""
 
 _READ_TIMEOUT_S = 60.0
 _RETRIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the LLM said in one turn: its content blocks as in the API's JSON, and why it stopped."""
+
+    blocks: tuple[dict[str, Any], ...]
+    stop_reason: str | None
+
+    @property
+    def text(self) -> str:
+        """Its words."""
+        return "\n".join(str(block.get("text", "")) for block in self.blocks if block.get("type") == "text")
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The tools that it wants used."""
+        return [block for block in self.blocks if block.get("type") == "tool_use"]
 
 
 class Dialogue:
@@ -35,22 +54,23 @@ class Dialogue:
         said: MessageParam = {"role": "user", "content": content}
         self._history.append(said)
 
-    async def listen(self, tools: Sequence[Any], may_use_tools: bool) -> "ParsedMessage[None]":
+    async def listen(self, tools: Sequence[Any], may_use_tools: bool) -> Turn:
         """The LLM's next turn, added to the history. Raises ResearchError."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(self._seconds - self._spent):
-                message = await self._turn(tools, may_use_tools)
+                turn = await self._turn(tools, may_use_tools)
         except TimeoutError as error:
-            raise ResearchError(f"the LLM did not answer within {self._seconds:.0f} s", "timeout") from error
+            raise ResearchError(f"the LLM did not answer within {self._seconds:g} s", "timeout") from error
         except _failures() as error:
             raise ResearchError(_reason(error)) from error
         self._spent += time.monotonic() - began
-        if message.content:
-            self._history.append({"role": "assistant", "content": message.content})
-        return message
+        if turn.blocks:
+            said: Any = {"role": "assistant", "content": list(turn.blocks)}
+            self._history.append(said)
+        return turn
 
-    async def _turn(self, tools: Sequence[Any], may_use_tools: bool) -> "ParsedMessage[None]":
+    async def _turn(self, tools: Sequence[Any], may_use_tools: bool) -> Turn:
         async with self._client.messages.stream(
             model=self._model,
             max_tokens=MAX_TOKENS,
@@ -59,7 +79,13 @@ class Dialogue:
             tools=tools,
             tool_choice={"type": "auto"} if may_use_tools else {"type": "none"},
         ) as stream:
-            return await stream.get_final_message()
+            message = await stream.get_final_message()
+        # As plain values: of what the SDK did not expect, its own objects would warn on our terminal.
+        blocks = [dict(block.to_dict(mode="json", warnings=False)) for block in message.content]
+        for block in blocks:
+            if not isinstance(block.get("input", {}), dict):
+                block["input"] = {}  # the API takes no other back
+        return Turn(tuple(blocks), message.stop_reason)
 
 
 async def connect() -> "anthropic.AsyncAnthropic":

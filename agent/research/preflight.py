@@ -6,6 +6,7 @@ Only what was really read rules out. Everything else is `unknown` with the reaso
 import asyncio
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from agent.core.model import Finding, Host, LaunchConfig, PreflightOutcome, Quote
 from agent.playbook.model import (
@@ -27,6 +28,20 @@ from agent.research.sources import Sources
 _TEMPLATE = re.compile(r"\{(gpu\.[a-z_]+)\}")
 _MAX_SHOWN = 12
 _MAX_EVIDENCE = 4
+_MAX_QUOTES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """Whether a literal of a file holds something, and how that is said: `NAME has key 9`."""
+
+    file: str
+    name: str
+    wanted: str
+    has: str
+    has_not: str
+    extract: Callable[[str], tuple[Collection, ...]]
+    otherwise: PreflightOutcome
 
 
 async def preflight(
@@ -35,9 +50,9 @@ async def preflight(
     """Carry out one check. Raises ResearchError where it cannot tell, TargetUnusable as the target does."""
     match entry:
         case TableHasKeyEntry(check=check):
-            return await _table(sources, check, host, progress)
+            return await _look(sources, _about_table(check, host), progress)
         case ListContainsEntry(check=check):
-            return await _list(sources, check, host, progress)
+            return await _look(sources, _about_list(check, host), progress)
         case ModuleImportableEntry(check=check):
             return await check_import(sources, check, config, progress)
         case EnvEntry(check=check):
@@ -46,37 +61,62 @@ async def preflight(
             return Finding(summary="how the GPUs are connected: a check that is not carried out yet", outcome="unknown")
 
 
-async def _table(sources: Sources, check: TableHasKey, host: Host, progress: Progress) -> Finding:
-    key = fill(check.key, host)
-    file = await _source(sources, check.file, progress)
-    found = await _parsed(file, lambda text: dicts(text, check.table))
-    if not found:
-        raise ResearchError(f"{base_name(file.label)} has no dict literal named {check.table}")
-    answer = look_up(found, key)
-    if answer == "present":
-        return _finding(sources, file, found, "fine", f"{check.table} has key {key}", key)
-    if answer == "absent":
-        missing = f"{check.table} has no key {key}, only {_shown(found)}"
-        return _finding(sources, file, found, check.otherwise, missing, key)
-    unclear = f"{check.table} is not written out in full: whether it has key {key} cannot be read"
-    return _finding(sources, file, found, "unknown", unclear, key)
+def _about_table(check: TableHasKey, host: Host) -> _Question:
+    return _Question(
+        file=check.file,
+        name=check.table,
+        wanted=fill(check.key, host),
+        has="has key",
+        has_not="has no key",
+        extract=lambda text: dicts(text, check.table),
+        otherwise=check.otherwise,
+    )
 
 
-async def _list(sources: Sources, check: ListContains, host: Host, progress: Progress) -> Finding:
-    item = fill(check.item, host)
-    file = await _source(sources, check.file, progress)
-    found = await _parsed(file, lambda text: lists(text, check.name, check.function))
-    name = f"{check.name} in {check.function}" if check.function else check.name
+def _about_list(check: ListContains, host: Host) -> _Question:
+    return _Question(
+        file=check.file,
+        name=f"{check.name} in {check.function}" if check.function else check.name,
+        wanted=fill(check.item, host),
+        has="contains",
+        has_not="does not contain",
+        extract=lambda text: lists(text, check.name, check.function),
+        otherwise=check.otherwise,
+    )
+
+
+async def _look(sources: Sources, question: _Question, progress: Progress) -> Finding:
+    progress(f"reading {base_name(question.file)}")
+    file = await load(sources, question.file)
+    try:
+        # Parsing thousands of lines takes tens of milliseconds: not on the loop that answers keys.
+        found = await asyncio.to_thread(question.extract, file.text)
+    except Unparsable as error:
+        raise ResearchError(f"{base_name(file.label)} cannot be checked: {error}") from error
+    name, wanted = question.name, question.wanted
+    outcome: PreflightOutcome = "unknown"
     if not found:
-        raise ResearchError(f"{base_name(file.label)} has no list literal named {name}")
-    answer = look_up(found, item)
-    if answer == "present":
-        return _finding(sources, file, found, "fine", f"{name} contains {item}", item)
-    if answer == "absent":
-        missing = f"{name} does not contain {item}, only {_shown(found)}"
-        return _finding(sources, file, found, check.otherwise, missing, item)
-    unclear = f"{name} is not written out in full: whether it contains {item} cannot be read"
-    return _finding(sources, file, found, "unknown", unclear, item)
+        raise ResearchError(f"{base_name(file.label)} has no literal named {name}")
+    match look_up(found, wanted):
+        case "present":
+            outcome, summary = "fine", f"{name} {question.has} {wanted}"
+        case "absent":
+            outcome, summary = question.otherwise, f"{name} {question.has_not} {wanted}, only {_shown(found)}"
+        case _:
+            summary = f"whether {name} {question.has} {wanted} cannot be read: it is not written out in one place"
+    quotes = _evidence(sources, file, found, wanted)
+    return Finding(summary=sentence(summary, sources.redact), quotes=quotes, outcome=outcome)
+
+
+def _evidence(sources: Sources, file: SourceFile, found: tuple[Collection, ...], wanted: str) -> tuple[Quote, ...]:
+    """The lines where the literals begin, and the item that decides, or else those that are there instead."""
+    lines: list[int] = []
+    for collection in found:
+        item = collection.get(wanted)
+        others = [item] if item else collection.items[:_MAX_EVIDENCE]
+        lines += [collection.line, *(other.line for other in others)]
+    shown = list(dict.fromkeys(lines))[:_MAX_QUOTES]
+    return tuple(quote for line in shown for quote in file.quotes(sources, line, 1))
 
 
 def _env(sources: Sources, check: EnvCheck, config: LaunchConfig) -> Finding:
@@ -89,40 +129,6 @@ def _env(sources: Sources, check: EnvCheck, config: LaunchConfig) -> Finding:
     else:
         return Finding(summary=sentence(shown, sources.redact), outcome="fine")
     return Finding(summary=sentence(f"{shown}: {reason}", sources.redact), outcome=check.otherwise)
-
-
-async def _source(sources: Sources, path: str, progress: Progress) -> SourceFile:
-    progress(f"reading {base_name(path)}")
-    return await load(sources, path)
-
-
-async def _parsed(file: SourceFile, extract: Callable[[str], tuple[Collection, ...]]) -> tuple[Collection, ...]:
-    try:
-        # Parsing thousands of lines takes tens of milliseconds: not on the loop that answers keys.
-        return await asyncio.to_thread(extract, file.text)
-    except Unparsable as error:
-        raise ResearchError(f"{base_name(file.label)} cannot be checked: {error}") from error
-
-
-def _finding(
-    sources: Sources,
-    file: SourceFile,
-    found: tuple[Collection, ...],
-    outcome: PreflightOutcome,
-    summary: str,
-    wanted: str,
-) -> Finding:
-    """The lines where the collection stands, and the item that decides, or else those that are there instead."""
-    lines: list[int] = []
-    for collection in found:
-        item = collection.get(wanted)
-        lines += [collection.line, *(other.line for other in ([item] if item else collection.items))]
-    quotes: list[Quote] = []
-    for line in dict.fromkeys(lines):
-        quotes += file.quotes(sources, line, 1)
-    return Finding(
-        summary=sentence(summary, sources.redact), quotes=tuple(quotes[: _MAX_EVIDENCE + len(found)]), outcome=outcome
-    )
 
 
 def _shown(found: tuple[Collection, ...]) -> str:

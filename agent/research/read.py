@@ -61,8 +61,9 @@ async def load(sources: Sources, path: str) -> SourceFile:
         if not chunk:
             break  # it has become shorter
         data += chunk
-    text = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return SourceFile(place.label, tuple(text.removesuffix(b"\n").split(b"\n")))
+    # Lines end where grep's and an editor's do.
+    lines = data.removesuffix(b"\n").split(b"\n")
+    return SourceFile(place.label, tuple(line.removesuffix(b"\r") for line in lines))
 
 
 async def find(sources: Sources, file: SourceFile, around: str) -> int:

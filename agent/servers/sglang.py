@@ -45,7 +45,7 @@ _ADJUSTED = {
 }  # fmt: skip
 _RENAMED_VALUES = {("speculative_algorithm", "NEXTN"): "EAGLE"}
 
-_BAR = re.compile(r"(Loading|Capturing).*\|\s*(\d+)/(\d+) \[")
+_BAR = re.compile(r"([Ll]oading|Capturing).*\|\s*(\d+)/(\d+) \[")
 _MARKS: tuple[tuple[re.Pattern[str], PhaseMark], ...] = tuple(
     (re.compile(pattern), PhaseMark(phase=phase, begins=begins))
     for pattern, phase, begins in (
@@ -86,10 +86,13 @@ class SGLang:
 
     def phase_of(self, line: str) -> PhaseMark | None:
         """What a cleaned log line says about the load, if anything."""
-        if not any(word in line for word in _WORDS):
+        for word in _WORDS:  # a plain loop: this sees every line of a flood
+            if word in line:
+                break
+        else:
             return None
         if bar := _BAR.search(line):
-            phase = Phase.LOAD_WEIGHTS if bar[1] == "Loading" else Phase.GRAPH_CAPTURE
+            phase = Phase.GRAPH_CAPTURE if bar[1] == "Capturing" else Phase.LOAD_WEIGHTS
             return PhaseMark(phase=phase, done=int(bar[2]), total=int(bar[3]), begins=False)
         return next((mark for pattern, mark in _MARKS if pattern.search(line)), None)
 
@@ -101,7 +104,8 @@ class SGLang:
             return "a child process of the server failed"
         return None
 
-    def model_of(self, args: Args) -> str:
+    @staticmethod
+    def model_of(args: Args) -> str:
         """The value of --model-path."""
         model = args.get("model-path", args.get("model"))
         return model if isinstance(model, str) else ""

@@ -27,15 +27,13 @@ _FIELDS = {
 }
 # Names of the engine's configuration line that differ from the flag's.
 _ENGINE_FIELDS = {"max_model_len": "max_seq_len"}
-# What vLLM adjusts by its own rules: to the platform, to the model, to other flags.
+# What vLLM adjusts by its own rules: to the platform, to the model (awq becomes awq_marlin), to other flags.
 _ADJUSTED = {
-    "dtype", "max_seq_len", "max_model_len", "kv_cache_dtype", "block_size", "enable_chunked_prefill",
-    "enable_prefix_caching",
-    "max_num_batched_tokens", "max_num_seqs", "disable_custom_all_reduce", "quantization", "enforce_eager",
-    "distributed_executor_backend",
+    "max_seq_len", "max_model_len", "block_size", "enable_chunked_prefill", "max_num_batched_tokens", "max_num_seqs",
+    "disable_custom_all_reduce", "quantization", "distributed_executor_backend",
 }  # fmt: skip
 
-_BAR = re.compile(r"(Loading|Capturing).*\|\s*(\d+)/(\d+) \[")
+_BAR = re.compile(r"([Ll]oading|Capturing).*\|\s*(\d+)/(\d+) \[")
 _MARKS: tuple[tuple[re.Pattern[str], PhaseMark], ...] = tuple(
     (re.compile(pattern), PhaseMark(phase=phase, begins=begins))
     for pattern, phase, begins in (
@@ -46,7 +44,7 @@ _MARKS: tuple[tuple[re.Pattern[str], PhaseMark], ...] = tuple(
         (r"Loading weights took", Phase.LOAD_WEIGHTS, False),
         (r"Model loading took", Phase.PROFILE, True),
         (r"Dynamo bytecode transform|Warming up model for the compilation", Phase.COMPILE, True),
-        (r"torch\.compile take?[so]|Compiling a graph for|Warming up done", Phase.COMPILE, False),
+        (r"torch\.compile (took|takes)|Compiling a graph for|Warming up done", Phase.COMPILE, False),
         (r"Available KV cache memory|set .* for KV cache|KV cache size: [\d,]+ tokens", Phase.KV_CACHE, True),
         (r"Graph capturing finished", Phase.GRAPH_CAPTURE, False),
         (r"Starting vLLM (API )?server|INFO:\s+Started server process", Phase.HTTP_START, True),
@@ -87,10 +85,13 @@ class VLLM:
 
     def phase_of(self, line: str) -> PhaseMark | None:
         """What a cleaned log line says about the load, if anything."""
-        if not any(word in line for word in _WORDS):
+        for word in _WORDS:  # a plain loop: this sees every line of a flood
+            if word in line:
+                break
+        else:
             return None
         if bar := _BAR.search(line):
-            phase = Phase.LOAD_WEIGHTS if bar[1] == "Loading" else Phase.GRAPH_CAPTURE
+            phase = Phase.GRAPH_CAPTURE if bar[1] == "Capturing" else Phase.LOAD_WEIGHTS
             return PhaseMark(phase=phase, done=int(bar[2]), total=int(bar[3]), begins=False)
         return next((mark for pattern, mark in _MARKS if pattern.search(line)), None)
 
@@ -100,7 +101,8 @@ class VLLM:
             return "the port is in use"
         return None
 
-    def model_of(self, args: Args) -> str:
+    @staticmethod
+    def model_of(args: Args) -> str:
         """The model argument."""
         model = args.get("model")
         return model if isinstance(model, str) else ""

@@ -48,10 +48,13 @@ class Format:
         """How many tokens to generate."""
         return int(self.data.get("max_tokens") or 16)
 
+    def temperature(self) -> Any:
+        """Sampling temperature, or None if the request does not say."""
+        return self.data.get("temperature")
+
     def words(self) -> list[str]:
         """All tokens of the answer."""
-        temperature = self.data.get("temperature")
-        salt = "" if temperature == 0 else str(self.data.get("seed", self.id))
+        salt = "" if self.temperature() == 0 else str(self.data.get("seed", self.id))
         plain = self.prompt if isinstance(self.prompt, str) else ""
         if self.garble:
             return text.generate([*self.tokens, self.id], "", self.count, "garbled")
@@ -139,7 +142,9 @@ class Chat(Format):
 
 
 class Native(Format):
-    """POST /generate."""
+    """POST /generate. A chunk of this format repeats the text so far."""
+
+    said = ""
 
     def read_prompt(self) -> Any:
         """Text or token ids."""
@@ -149,11 +154,9 @@ class Native(Format):
         """How many tokens to generate."""
         return int((self.data.get("sampling_params") or {}).get("max_new_tokens") or 128)
 
-    def words(self) -> list[str]:
-        """All tokens of the answer; they are kept, for chunks of this format repeat the text so far."""
-        self.data = {"temperature": (self.data.get("sampling_params") or {}).get("temperature"), **self.data}
-        self.said = ""
-        return super().words()
+    def temperature(self) -> Any:
+        """Sampling temperature, or None if the request does not say."""
+        return (self.data.get("sampling_params") or {}).get("temperature")
 
     def chunk(self, words: list[str], finish: str | None, first: bool, usage: dict[str, Any]) -> bytes:
         """One event of a stream."""

@@ -82,8 +82,8 @@ class Dialect523(Dialect):
 
     def capture_end(self, kind: str, used: float, free: float) -> str:
         """Last line of a capture; `used` and `free` in GB."""
-        sizes = f"elapsed={{elapsed}} s, mem usage={used:.2f} GB, avail mem={free:.2f} GB."
-        return f"Capture {kind} CUDA graph end. {sizes}"
+        figures = f"elapsed={{elapsed}} s, mem usage={used:.2f} GB, avail mem={free:.2f} GB."
+        return f"Capture {kind} CUDA graph end. {figures}"
 
 
 def dialect_of(name: str) -> Dialect:

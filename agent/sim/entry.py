@@ -3,11 +3,10 @@
 import logging
 import os
 import sys
-import time
 from pathlib import Path
 from types import TracebackType
 
-from agent.sim.procs import append, stamp, start_time, write_all
+from agent.sim.procs import append, pass_time, stamp, start_time, write_all
 from agent.sim.venvs import load_site
 
 KEPT_ENV = ("NCCL_", "SGLANG_", "CUDA_", "TORCH_", "TUNEBOT_")
@@ -31,7 +30,7 @@ class launched:
         )
         write_all(2, f"{stamp()} SIMULATED server on a simulated host (world {world.name}): no GPU, no model\n")
         logging.basicConfig(format="[%(asctime)s] %(message)s", datefmt="%Y-%m-%d %H:%M:%S", level=logging.INFO)
-        time.sleep(world.seconds("import"))
+        pass_time(self.ledger, "import", world.seconds("import"))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

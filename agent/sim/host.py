@@ -6,6 +6,7 @@
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,18 +82,25 @@ def _describe(root: Path, world: World) -> SimHost:
 
 
 def _write_commands(root: Path, world: World) -> None:
-    real, bin_folder = venvs.interpreter(), root / "bin"
-    code = f"import sys; sys.path.insert(0, '{venvs.CHECKOUT}'); from agent.sim."
-    run = f"exec {real} -I -S -c"
-    venvs.write_script(bin_folder / "nvidia-smi", f'{run} "{code}nvidia_smi import main; main()" {root} "$@"')
-    make = f'{run} "{code}venvs import python_venv; python_venv()" {root} "$@"'
-    shim = f'if [ "$1" = -m ] && [ "$2" = venv ]; then shift 2; {make}; fi\nexec {root}/venv/bin/python3 "$@"'
-    venvs.write_script(bin_folder / "python3", shim)
-    venvs.write_script(bin_folder / "python", shim)
-    venvs.write_script(bin_folder / "sglang", f'exec {root}/venv/bin/sglang "$@"')
+    bin_folder, default = root / "bin", root / "venv" / "bin"
+    venvs.write_script(bin_folder / "nvidia-smi", *_python("nvidia_smi", "main"), root)
+    make = shlex.join([*map(str, _python("venvs", "python_venv")), str(root)])
+    first = f'if [ "$1" = -m ] && [ "$2" = venv ]; then shift 2; exec {make} "$@"; fi\n'
+    for name in ("python", "python3"):
+        venvs.write_script(bin_folder / name, default / "python3", first=first)
+    for name in ("sglang", "pip", "pip3"):
+        venvs.write_script(bin_folder / name, default / name)
     cuda = world.environments[world.default_environment()].cuda
-    text = f"nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release {cuda}, V{cuda}.93"
-    venvs.write_script(bin_folder / "nvcc", f"echo '{text}'")
+    text = f"nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release {cuda}, V{cuda}.93\n"
+    venvs.write_script(bin_folder / "nvcc", "true", first=f"printf %s {shlex.quote(text)}\n")
+
+
+def _python(module: str, function: str) -> list[str | Path]:
+    """A command that runs one function of this package, with as few imports as can be."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(venvs.CHECKOUT)!r}); from agent.sim.{module} import {function} as f; f()"
+    )
+    return [venvs.interpreter(), "-I", "-S", "-c", code]
 
 
 def _write_models(root: Path, models: tuple[Model, ...]) -> None:
@@ -118,10 +126,8 @@ def main() -> None:
     options = parser.parse_args()
     world = Path(options.world) if options.world.endswith((".yaml", ".yml")) else world_file(options.world)
     host = create_host(options.root, world, options.speed, options.seed)
-    variables = " ".join(f"{key}={value}" for key, value in host.full_env().items())
-    sys.stdout.write(
-        f"env {variables} \\\n  {host.home}/venv/bin/python3 -m sglang.launch_server --model-path m --tp 8\n"
-    )
+    words = ["env", *(f"{key}={value}" for key, value in host.full_env().items()), f"{host.home}/venv/bin/python3"]
+    sys.stdout.write(shlex.join(words) + " -m sglang.launch_server --model-path m --tp 8\n")
 
 
 if __name__ == "__main__":

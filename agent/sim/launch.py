@@ -1,18 +1,17 @@
-"""From resolved arguments to a running launcher: the rules of the world, the state of the GPUs, the failures at once."""
+"""From resolved arguments to a running launcher: the rules of the world, the state of the GPUs, early failures."""
 
 import asyncio
 import dataclasses
 import logging
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from agent.sim import failures
 from agent.sim.children import gpu_of_rank
 from agent.sim.plan import Setting
-from agent.sim.procs import read_gpu_states
+from agent.sim.procs import pass_time, read_gpu_states
 from agent.sim.rules import Outcome, outcome_of
 from agent.sim.server import Launcher
 from agent.sim.venvs import SITE, load_site
@@ -32,7 +31,7 @@ def serve(server_args: Any) -> None:
     for line in outcome.logs:
         if line.phase == "args":
             logger.warning("%s", line.line)
-    time.sleep(world.seconds("args"))
+    pass_time(root / ".sim" / "ledger.jsonl", "args", world.seconds("args"))
     site = Path(sys.prefix) / SITE
     if outcome.fail and outcome.fail.phase == "args":
         fail = outcome.fail
@@ -41,7 +40,7 @@ def serve(server_args: Any) -> None:
     logger.info("server_args=%r", server_args)
     outcome = _with_dirty_gpus(root, world, outcome, args)
     setting = Setting(world, world.environments[environment], outcome, args, site, _shards(root, world, args))
-    time.sleep(world.seconds("config"))
+    pass_time(root / ".sim" / "ledger.jsonl", "config", world.seconds("config"))
     raise SystemExit(asyncio.run(_run(root, setting, environment)))
 
 
@@ -63,6 +62,8 @@ def _with_dirty_gpus(root: Path, world: World, outcome: Outcome, args: dict[str,
         if state["gpu"] in held:
             held[state["gpu"]] += state["used_mib"]
     free = {gpu: (world.gpu.memory_mib - used) / 1024 for gpu, used in held.items()}
+    memory = world.memory
+    needed = memory.context_gib + memory.weights_gib + memory.kv_gib + memory.graph_gib
     least, most = min(free.values()), max(free.values())
     if least < most * 0.9:
         text = "The memory capacity is unbalanced. Some GPUs may be occupied by other processes. "
@@ -70,7 +71,7 @@ def _with_dirty_gpus(root: Path, world: World, outcome: Outcome, args: dict[str,
         frames = ((failures.RUNNER, "init_torch_distributed", "raise RuntimeError(msg)"),)
         lucky = tuple(rank for rank, gpu in enumerate(held) if free[gpu] * 0.9 > least)
         return dataclasses.replace(outcome, fail=Fail("dist-init", at=1, ranks=lucky, message=text, frames=frames))
-    if least < world.memory.weights_gib:
+    if least < needed:
         total = world.gpu.memory_mib / 1024
         text = (
             f"CUDA out of memory. Tried to allocate 1.31 GiB. GPU 0 has a total capacity of {total:.2f} GiB of which "

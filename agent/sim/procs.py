@@ -27,6 +27,13 @@ def append(path: str | os.PathLike[str], kind: str, **values: Any) -> None:
         os.close(descriptor)
 
 
+def pass_time(path: str | os.PathLike[str], phase: str, seconds: float) -> None:
+    """Let a phase of the launcher take its time, and record it."""
+    began = time.time()
+    time.sleep(seconds)
+    append(path, "phase", phase=phase, start=began, end=time.time())
+
+
 def stat_fields(pid: int | str) -> list[bytes]:
     """Fields 3 and up of /proc/PID/stat; empty if there is no such process."""
     try:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent.sim.world import Fail, Hang, Jit, LogLine, Rule, When, World
+from agent.sim.world import Fail, Hang, Jit, LogLine, When, World
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,6 @@ def matches(when: When, args: Mapping[str, Any], env: Mapping[str, str], environ
     flags = ((args.get(name.replace("-", "_")), wanted) for name, wanted in when.flags.items())
     variables = ((env.get(name), wanted) for name, wanted in when.env.items())
     return all(_fits(value, wanted) for value, wanted in (*flags, *variables))
-
-
-def rules_of_flags(rules: tuple[Rule, ...]) -> set[str]:
-    """Attribute names of ServerArgs that the rules look at."""
-    return {name.replace("-", "_") for rule in rules for name in rule.when.flags}
 
 
 def launch_rate(world: World, outcome: Outcome, identity: str, ordinal: int) -> float:

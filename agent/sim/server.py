@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 from agent.sim import failures
@@ -12,13 +13,16 @@ from agent.sim.children import Children
 from agent.sim.decode import Decoder
 from agent.sim.endpoints import Service
 from agent.sim.ledger import read_ledger
-from agent.sim.plan import Setting, capture_sizes, max_capture_size
+from agent.sim.plan import Setting
 from agent.sim.procs import append
 from agent.sim.rules import launch_rate
 from agent.sim.web import bind
 from agent.sim.world import Raised
 
 logger = logging.getLogger(__name__)
+
+# so long the ranks of one failure may still write after the first of them told the launcher
+SIBLINGS_S = 0.06
 
 
 class Launcher:
@@ -64,7 +68,9 @@ class Launcher:
     async def _main(self) -> None:
         await self.children.loaded.wait()
         self.children.log(self._capacity_line())
+        began = time.time()
         await asyncio.sleep(self.world.seconds("http-start"))
+        append(self.ledger, "phase", phase="http-start", start=began, end=time.time())
         say_info(f"Started server process [{os.getpid()}]")
         say_info("Waiting for application startup.")
         say_info("Application startup complete.")
@@ -93,7 +99,7 @@ class Launcher:
         )
 
     async def _warm_up(self, port: int) -> None:
-        self.phase = "warmup"
+        self.phase, began = "warmup", time.time()
         if not self.setting.args["skip_server_warmup"]:
             await asyncio.sleep(self.world.seconds("warmup") / 2)
             await request_self(port, "GET /model_info", "")
@@ -101,10 +107,11 @@ class Launcher:
             await request_self(
                 port, "POST /generate", '{"text": "The capital", "sampling_params": {"max_new_tokens": 8}}'
             )
+        append(self.ledger, "phase", phase="warmup", start=began, end=time.time())
         self.phase, self.service.ready = "ready", True
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self.on_sigint)
         logger.info("The server is fired up and ready to roll!")
-        append(self.ledger, "ready", port=port, sizes=capture_sizes(max_capture_size(self.setting.args), False)[-1])
+        append(self.ledger, "ready", port=port)
 
     def on_sigterm(self) -> None:
         """While loading: die of it. Once ready: drain, then kill everything, this process last."""
@@ -147,8 +154,12 @@ class Launcher:
         append(self.ledger, "signal", signal="SIGQUIT", phase=self.phase)
         settle = self.setting.environment.crash_settle / self.world.speed
         if self.phase == "load":
+            self.phase = "stop"
             logger.info("Received sigquit from a child process. It usually means the child failed.")
-            self.kill_tree()
+            asyncio.get_running_loop().call_later(SIBLINGS_S, self.kill_tree)
+        if self.phase == "stop":
+            return
+        self.phase = "stop"
         logger.info("SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
         if settle:
             logger.info("Sleeping 5 seconds before crash diagnostics to let GPU activity settle.")
@@ -174,8 +185,8 @@ class Launcher:
             if index < self.setting.ranks and alive:
                 self.children.tell(alive[0], {"crash": self._peer_text()})
             else:
-                name, pid = ("scheduler_0", self.children.processes[index].pid)
-                name = "detokenizer" if index >= self.setting.ranks else name
+                name = "detokenizer" if index >= self.setting.ranks else "scheduler_0"
+                pid = self.children.processes[index].pid
                 code = self.children.processes[index].returncode
                 logger.info(
                     "Subprocess %s (pid=%d) crashed with exit code %d. Triggering SIGQUIT for cleanup...",

@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 BLOCK = 16
-WORDS = ["the", "of", "and", "to", "in", "is", "that", "for", "it", "as", "was", "with", "be", "by", "on", "not", "he", "his", "but", "at", "are", "this", "have", "from", "or", "had", "an", "they", "which", "one", "you", "were", "all", "her", "she", "there", "would", "their", "we", "him", "been", "has", "when", "who", "will", "no", "more", "if", "out", "so", "up", "said", "what", "its", "about", "than", "into", "them", "can", "only", "other", "time", "new", "some", "could", "these", "two", "may", "first", "then", "do", "any", "like", "my", "now", "over", "such", "our", "man", "me", "even", "most", "made", "after", "also", "did", "many", "before", "must", "through", "back", "years", "where", "much", "your", "way", "well", "down", "should", "because", "each", "just", "those", "people", "how", "too", "little", "state", "good", "very", "make", "world", "still", "see", "own", "work", "long", "here", "get", "both", "between", "life", "being", "under", "three", "never", "know", "same", "last", "another", "while", "us", "off", "might", "great", "go", "come", "since", "against", "right", "came", "take", "used", "himself", "few", "house", "use", "place", "during", "high", "without", "again", "home", "around", "small", "however", "found", "part", "school", "every", "number", "water", "less"]
+VOCABULARY = (
+    "the of and to in is that for it as was with be by on not he his but at are this have from or had an they which "
+    "one you were all her she there would their we him been has when who will no more if out so up said what its "
+    "about than into them can only other time new some could these two may first then do any like my now over such "
+    "our man me even most made after also did many before must through back years where much your way well down "
+    "should because each just those people how too little state good very make world still see own work long here "
+    "get both between life being under three never know same last another while us off might great go come since "
+    "against right came take used himself few house use place during high without again home around small however "
+    "found part school every number water less "
+)
+WORDS = VOCABULARY.split()
 PIECES = re.compile(r"\s?\w{1,6}|[^\w\s]|\s")
 SUM = re.compile(r"(\d+)\s*([-+*x×])\s*(\d+)")
 

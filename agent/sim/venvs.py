@@ -5,6 +5,7 @@ simulated site-packages. `.sim.json` in it says which host and which environment
 """
 
 import json
+import shlex
 import shutil
 import sys
 import time
@@ -36,15 +37,15 @@ def create_venv(folder: Path, root: Path) -> None:
     (folder / "pyvenv.cfg").write_text(f"home = {real.parent}\ninclude-system-site-packages = false\n")
     (folder / "lib" / version / "site-packages" / "simulated.pth").write_text(f"{site}\n{CHECKOUT}\n")
     (folder / ".sim.json").write_text(json.dumps({"root": str(root), "environment": None, "torch": None, "cuda": None}))
+    (site / "pip").mkdir(exist_ok=True)
+    (site / "pip" / "__main__.py").write_text("from agent.sim.venvs import pip\n\npip()\n")
     for name in ("pip", "pip3"):
-        write_script(
-            folder / "bin" / name, f'exec {folder}/bin/python3 -c "from agent.sim.venvs import pip; pip()" "$@"'
-        )
+        write_script(folder / "bin" / name, folder / "bin" / "python3", "-m", "pip")
 
 
-def write_script(path: Path, body: str) -> None:
-    """Write an executable shell script."""
-    path.write_text(f"#!/bin/sh\n{body}\n")
+def write_script(path: Path, *command: str | Path, first: str = "") -> None:
+    """Write an executable that becomes `command` with its own arguments added; `first` is shell code ahead of it."""
+    path.write_text(f'#!/bin/sh\n{first}exec {shlex.join(map(str, command))} "$@"\n')
     path.chmod(0o755)
 
 
@@ -63,7 +64,7 @@ def install(folder: Path, name: str, environment: Environment) -> None:
     site_info = json.loads((folder / ".sim.json").read_text())
     site_info |= {"environment": name, "torch": environment.torch, "cuda": environment.cuda}
     (folder / ".sim.json").write_text(json.dumps(site_info))
-    write_script(folder / "bin" / "sglang", f'exec {folder}/bin/python3 -m sglang.cli.main "$@"')
+    write_script(folder / "bin" / "sglang", folder / "bin" / "python3", "-m", "sglang.cli.main")
 
 
 def packages(environment: Environment) -> dict[str, str]:

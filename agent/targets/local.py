@@ -194,7 +194,7 @@ class LocalTarget:
             raise TargetUnusable(f"cannot read the log of launch {launch}: {err.strerror}") from err
 
     async def port_owners(self, launch: str, port: int) -> PortOwners:
-        """Whose sockets listen on the port, as far as this user may look."""
+        """Whose sockets listen on the port."""
         answer = await asyncio.to_thread(wrapper.owners, self._run_dir(launch), port)
         return PortOwners(ours=tuple(answer["ours"]), others=answer["others"])
 

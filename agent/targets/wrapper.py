@@ -42,6 +42,8 @@ _EXIT_WRITE_LIMIT_S = 60.0
 _PR_SET_CHILD_SUBREAPER = 36
 _DEFAULTED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
 _MARK = "TUNEBOT_MARK"
+_OWNER = ("owner", "host", "launch", "time")
+_OWNER_LIMIT_S = 1.0  # who has just taken the lock writes its name next
 
 
 class Refused(Exception):
@@ -163,7 +165,7 @@ def _recorded(run: Path, record: dict[str, Any]) -> set[tuple[int, int]]:
 
 
 def living(run: Path) -> tuple[list[Proc], bool]:
-    """What lives of the launch, recorded or found now, and whether its holder does."""
+    """What lives of the launch, recorded or found now, and whether its holder does. Where not, we record for it."""
     record = _load(run / "launch.json")
     if record is None or record["boot_id"] != boot_id():
         return [], False
@@ -177,7 +179,10 @@ def living(run: Path) -> tuple[list[Proc], bool]:
     else:  # nobody adopts and records any more: ask each younger process where it comes from
         young = (proc.pid for proc in procs.values() if proc.start_ticks >= record["start_ticks"])
         seeds += [pid for pid in young if marked(pid, f"{_MARK}={record['mark']}")]
-    return members(procs, seeds, holder), held
+    found = members(procs, seeds, holder)
+    if not held:  # who is known only as a child or by session would be lost with the last relative
+        _record(run, found, known)
+    return found, held
 
 
 # --- start ---
@@ -258,7 +263,8 @@ def _tell(report: int, reply: dict[str, Any]) -> None:
 def _take_gpus(spec: dict[str, Any], run: Path) -> int:
     lock = _lock(Path(spec["lock"]))
     if lock is None:
-        owner = _load(Path(spec["lock"])) or {}
+        owner: dict[str, Any] = {}
+        _until(lambda: bool(owner.update(_load(Path(spec["lock"])) or {}) or owner), _OWNER_LIMIT_S)
         who = "{owner} on {host}, launch {launch}, since {time}".format_map({**dict.fromkeys(_OWNER, "?"), **owner})
         raise Refused("locked", f"the GPUs are held by {who}")
     for other in run.parent.iterdir():
@@ -269,13 +275,10 @@ def _take_gpus(spec: dict[str, Any], run: Path) -> int:
             pids = ", ".join(str(proc.pid) for proc in left[:8])
             raise Refused("alive", f"processes of launch {other.name} still live: {pids}")
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    owner = dict(zip(_OWNER, (spec["owner"], socket.gethostname(), spec["launch"], now)))  # noqa: B905 is 3.10
+    values = (spec["owner"], socket.gethostname(), spec["launch"], now)
     os.ftruncate(lock, 0)
-    os.pwrite(lock, json.dumps(owner).encode(), 0)
+    os.pwrite(lock, json.dumps(dict(zip(_OWNER, values))).encode(), 0)  # noqa: B905 strict= is 3.10
     return lock
-
-
-_OWNER = ("owner", "host", "launch", "time")
 
 
 def _spawn(spec: dict[str, Any], run: Path, umask: int) -> Proc:
@@ -401,7 +404,8 @@ def status(run: Path) -> dict[str, Any]:
                 return gone
         finally:
             os.close(claim)
-    left, held = living(run)  # before exit.json is read: the holder writes that and goes
+    left, held = ([], False) if (run / "exit.json").exists() else living(run)
+    # Read after the look: a holder writes exit.json and goes.
     ended, leader = _load(run / "exit.json"), _load(run / "leader.json")
     code = (ended or leader or {}).get("exit_code")
     if ended is None and (left or held):
@@ -417,6 +421,7 @@ def stop(run: Path, grace_s: float) -> dict[str, Any]:
     run.mkdir(mode=0o700, parents=True, exist_ok=True)
     _until(lambda: (run / "launch.json").exists() or status(run)["state"] != "running", KILL_LIMIT_S)
     record = _load(run / "launch.json")
+    living(run)  # before relatives die
     if record is not None and record["boot_id"] == boot_id():
         leader = Proc(record["pid"], 0, 0, record["start_ticks"])
         send(leader, signal.SIGTERM)
@@ -450,7 +455,7 @@ def _plain(procs: list[Proc]) -> list[dict[str, int]]:
 
 
 def owners(run: Path, port: int) -> dict[str, Any]:
-    """Which processes of the launch listen on the TCP port, and whether anybody else does, as far as we may look."""
+    """Which processes of the launch listen on the TCP port, and whether anybody else does."""
     listening = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(FileNotFoundError):
@@ -462,9 +467,8 @@ def owners(run: Path, port: int) -> dict[str, Any]:
         return {"ours": [], "others": False}
     left, _ = living(run)
     ours = {proc.pid: _sockets(proc.pid) & listening for proc in left}
-    unclaimed = listening.difference(*ours.values())
-    shared = any(_sockets(pid) & listening for pid in snapshot() if pid not in ours)
-    return {"ours": [pid for pid, sockets in ours.items() if sockets], "others": bool(unclaimed) or shared}
+    others = listening.difference(*ours.values())  # whosoever they are: their files may be hidden from us
+    return {"ours": [pid for pid, sockets in ours.items() if sockets], "others": bool(others)}
 
 
 def _sockets(pid: int) -> set[str]:

@@ -62,8 +62,11 @@ class Evidence:
     def add(self, line: Line) -> None:
         """Keep a line, unless it is routine."""
         text = line.text
-        if text.endswith(_BAR_ENDS) or any(word in text for word in _NOISE):
+        if text.endswith(_BAR_ENDS):
             return
+        for word in _NOISE:
+            if word in text:
+                return
         (self._first if len(self._first) < _KEPT else self._last).append(line)
 
     def lines(self) -> list[Line]:

@@ -66,9 +66,8 @@ class LoadWatch:
         """The first 64 KiB of the log, cleaned, without redrawn bars."""
         return "\n".join(self._head)
 
-    def durations_s(self, now_s: float) -> dict[Phase, float]:
-        """Seconds of each phase up to `now_s` (or to the log's own word that it is ready), for the history of loads."""
-        self._now_s = now_s
+    def durations_s(self) -> dict[Phase, float]:
+        """Seconds of each phase so far (until the log's own word that it is ready), for the history of loads."""
         return dict(self._spent) if self.is_up else self._spent_now()
 
     def diagnose(self, exit_code: int | None, stopped_by_us: bool) -> Failure:

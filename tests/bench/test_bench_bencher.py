@@ -39,7 +39,7 @@ async def test_a_round(serve, workload):
     assert (metrics.output_tokens, metrics.prompt_tokens, metrics.cached_tokens) == (32, 28, 4)
     assert metrics.output_throughput == pytest.approx(32 / metrics.duration_s)
     assert metrics.request_throughput == pytest.approx(4 / metrics.duration_s)
-    assert 1 < metrics.tpot_ms < 10
+    assert metrics.ttft_ms > 0 and metrics.tpot_ms > 1.5
     assert metrics.tokens_per_chunk == 1.0
     assert {request.body["model"] for request in server.requests} == {"mine"}
     assert server.connections == 1
@@ -54,7 +54,7 @@ async def test_a_round(serve, workload):
 
 
 async def test_warm_up_and_rounds_send_different_prompts(serve, workload):
-    server = await serve(tokens(0))
+    server = await serve(tokens())
     records = []
     bencher = HttpBencher(record=records.append)
     await bencher.warm_up(server.url, None, workload)
@@ -81,18 +81,17 @@ async def test_the_closed_loop_keeps_its_concurrency(serve):
     shape = Workload(name="w", concurrency=5, input_len=16, output_len=8, requests=20)
     metrics = await HttpBencher().round(server.url, "m", shape, 0)
     assert (metrics.requests, peak, server.connections) == (20, 5, 5)
-    assert metrics.tpot_ms < 15
 
 
 async def test_more_lanes_than_requests(serve, workload):
-    server = await serve(tokens(0))
+    server = await serve(tokens())
     shape = workload.model_copy(update={"concurrency": 64, "requests": 2})
     assert (await HttpBencher().round(server.url, "m", shape, 0)).requests == 2
     assert server.connections == 2
 
 
 async def test_the_warm_up_is_as_wide_as_the_round_but_no_longer_than_needed(serve):
-    server = await serve(tokens(0))
+    server = await serve(tokens())
     await HttpBencher().warm_up(server.url, "m", Workload(name="w", concurrency=3, output_len=4000))
     assert [request.body["max_tokens"] for request in server.requests] == [128] * 3
 
@@ -110,7 +109,7 @@ async def test_a_failed_request_ends_a_small_round_with_its_text_cleaned(serve, 
 
 
 async def test_one_in_a_hundred_may_fail(serve):
-    server = await serve(tokens(0, fails=lambda number: number == 7))
+    server = await serve(tokens(fails=lambda number: number == 7))
     shape = Workload(name="w", concurrency=4, input_len=16, output_len=2, requests=100)
     metrics = await HttpBencher().round(server.url, "m", shape, 0)
     assert (metrics.requests, metrics.failed, metrics.output_tokens) == (100, 1, 198)
@@ -161,7 +160,7 @@ async def test_no_model_no_round(serve, workload):
 
 
 async def test_what_a_server_refuses_is_remembered_until_the_next_warm_up(serve, workload):
-    stream = tokens(0)
+    stream = tokens()
     refusals = 0
 
     async def handler(request, answer):
@@ -185,7 +184,7 @@ async def test_what_a_server_refuses_is_remembered_until_the_next_warm_up(serve,
 
 async def test_beyond_the_memory_limit_requests_are_read_as_they_end(serve, workload, monkeypatch):
     monkeypatch.setattr(bencher_module, "_HOLD_BYTES", 1500)
-    server = await serve(tokens(0))
+    server = await serve(tokens())
     assert (await HttpBencher().round(server.url, "m", workload, 0)).output_tokens == 32
 
 

@@ -1,6 +1,8 @@
 import asyncio
 import json
 import socket
+from statistics import median
+from time import perf_counter
 
 import pytest
 
@@ -76,22 +78,29 @@ def test_what_is_not_http(wire, says):
 
 
 async def test_times_are_those_of_the_server(serve):
+    truth = []
+
     async def paced(_, answer):
+        stamps = [perf_counter()]
         await answer.head()
         await answer.event({"choices": [{"index": 0, "text": ""}]})  # an opening chunk is not a token
         await asyncio.sleep(0.05)
-        loop = asyncio.get_running_loop()
-        start = loop.time()
         for i in range(11):
-            await asyncio.sleep(max(0.0, start + 0.01 * i - loop.time()))
+            stamps.append(perf_counter())
             await answer.token("x", i + 1)
+            await asyncio.sleep(0.01)
+        truth.append(stamps)
         await answer.finish(11)
 
     samples = await complete(await serve(paced), prompts=7)
     assert all(s.ok and not s.counted and s.chunks == 11 for s in samples)
-    ttft, tpot = (sorted(getattr(s, key) for s in samples)[3] for key in ("ttft_ms", "tpot_ms"))
-    assert ttft == pytest.approx(50.0, abs=4)
-    assert tpot == pytest.approx(10.0, abs=1)
+    # What the server did, not what it meant to do: on a busy machine its own pauses are longer.
+    ttft_off = [s.ttft_ms - 1000 * (t[1] - t[0]) for s, t in zip(samples, truth, strict=True)]
+    tpot_off = [s.tpot_ms - 1000 * (t[-1] - t[1]) / 10 for s, t in zip(samples, truth, strict=True)]
+    assert median(ttft_off) == pytest.approx(0, abs=3)
+    assert median(tpot_off) == pytest.approx(0, abs=0.5)
+    assert median(s.ttft_ms for s in samples) > 50
+    assert median(s.tpot_ms for s in samples) > 9.5
 
 
 @pytest.mark.parametrize("framing", ["chunked", "close"])
@@ -122,7 +131,8 @@ async def test_several_tokens_a_chunk(serve):
 
     (s,) = await complete(await serve(speculative))
     assert (s.chunks, s.output_tokens) == (4, 16)
-    assert s.tpot_ms == pytest.approx(60 / 15, abs=1)
+    assert s.tpot_ms + 0.5 >= 60 / 15
+    assert s.tpot_ms == pytest.approx((s.e2e_ms - s.ttft_ms) / 15)
 
 
 async def test_without_usage_chunks_are_counted_and_that_is_told(serve):

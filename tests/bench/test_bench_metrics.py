@@ -14,6 +14,7 @@ def ok(sent=0.0, first=0.1, last=1.1, tokens=11, chunks=11, **more):
         (ok(tokens=21), 100.0, 50.0, 1100.0),  # tokens count, chunks do not
         (ok(sent=2.0, first=2.5, last=2.5, tokens=1, chunks=1), 500.0, None, 500.0),
         (ok(first=0.4, last=0.4, tokens=8, chunks=1), 400.0, None, 400.0),  # all in one chunk: not 0 ms
+        (ok(first=0.4, last=0.4, tokens=8, chunks=8), 400.0, None, 400.0),  # held back by a proxy
         (Sample(sent_s=1.0, output_tokens=3), None, None, None),
         (Sample(error="refused"), None, None, None),
     ],
@@ -58,7 +59,7 @@ def test_failed_requests_bring_no_tokens_and_no_time():
         ([Sample(error="HTTP 500")], "1 of 1 requests failed: HTTP 500"),
         ([ok()] * 98 + [Sample(error="first"), Sample(error="second")], "2 of 100 requests failed: first"),
         ([Sample(sent_s=0.0, output_tokens=4)], "no request brought any text"),
-        ([ok(chunks=1)], "no time between tokens"),
+        ([ok(last=0.1, chunks=1)], "no time between tokens"),
     ],
 )
 def test_what_makes_no_round(samples, says):

@@ -41,7 +41,7 @@ def playbook(*experiments: dict[str, Any], **changes: Any) -> Playbook:
 
 
 def started(book: Playbook, **changes: Any) -> ev.SessionStarted:
-    fields = {"approved": (), "keep": False, "seed": 7, "version": "0"} | changes
+    fields: dict[str, Any] = {"approved": (), "keep": False, "seed": 7, "version": "0"} | changes
     return ev.SessionStarted(at=100.0, session="s", playbook=book, host=HOST, **fields)
 
 
@@ -112,7 +112,8 @@ class World:
         """Run a whole session; its final state."""
         start = started(book, **changes)
         self.events = [start]
-        state, inbox = initial(start), []
+        state = initial(start)
+        inbox: list[ev.Event] = []
         for _ in range(10_000):
             event = next_decision(state)
             if event is None:

@@ -43,15 +43,16 @@ def test_an_illegal_move_names_the_events_that_led_to_it() -> None:
 def test_the_table_of_experiment_moves_is_kept(kind: type[ev.Event], stage: Stage) -> None:
     state = loading().with_experiment("idea", stage=stage, launches=("s-01",))
     reason = {"reason": "r"} if kind in (ev.ExperimentRuledOut, ev.ExperimentNotReached) else {}
-    fields: dict[str, Any] = {
+    more: dict[type[ev.Event], dict[str, Any]] = {
         ev.ExperimentRuledOut: {"task": "t", "evidence": ()},
         ev.ExperimentCompleted: {"adds": {}, "task": "t"},
         ev.ExperimentReopened: {"spec": state.experiments["idea"].spec.model_copy(update={"id": "again"})},
         ev.PrepareRequested: {"step": 0},
         ev.PrepareFinished: {"step": 0, "ok": True, "summary": ""},
         ev.VerdictReached: {"parent": _verdict(), "incumbent": _verdict()},
-    }.get(kind, {})
-    event = kind(at=200.0, experiment="idea", **fields, **reason)  # type: ignore[call-arg]
+    }
+    make: Any = kind
+    event = make(at=200.0, experiment="idea", **more.get(kind, {}), **reason)
     if kind is ev.PrepareRequested:
         spec = state.experiments["idea"].spec.model_validate({"id": "idea", "prepare": [{"run": ["x"]}]})
         state = state.with_experiment("idea", spec=spec)
@@ -93,7 +94,8 @@ class Shuffled(World):
 
     def play_randomly(self, book: Any, data: st.DataObject) -> State:
         start = started(book, approved=tuple(n for e in book.experiments for n in approvals_needed(book, e)))
-        state, inbox, self.events = initial(start), [], [start]
+        state, self.events = initial(start), [start]
+        inbox: list[list[ev.Event]] = []
         interrupt_at = data.draw(st.one_of(st.none(), st.integers(0, 60)))
         for step in range(3_000):
             event = next_decision(state)
@@ -126,7 +128,7 @@ class Shuffled(World):
         if isinstance(command, do.MeasureRound):
             self.speeds = {state.launches[command.launch].experiment: data.draw(st.sampled_from([50.0, 100.0, 150.0]))}
         if isinstance(command, do.RunTask) and command.task.kind == "preflight":
-            outcome = data.draw(st.sampled_from(["fails", "no-effect", "fine", "unknown"]))
+            outcome: Any = data.draw(st.sampled_from(["fails", "no-effect", "fine", "unknown"]))
             self.findings = {command.task.id: Finding(summary="s", outcome=outcome)}
         if isinstance(command, do.StartServer):
             fails = data.draw(st.integers(0, 3)) == 0

@@ -110,7 +110,7 @@ def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
     book = playbook({"id": "base", "args": {"api-key": "very-secret-1"}, "env": {"HF_TOKEN": "very-secret-2"}})
     world = World()
     world.play(book)
-    redact = Redactor({"HF_TOKEN": "very-secret-2"})
+    redact = Redactor({"HF_TOKEN": "very-secret-2", "api-key": "very-secret-1"})
     journal = Journal(tmp_path, lambda value: redact_tree(redact, value))
     for event in [*world.events, ev.Noted(at=1.0, text="it said very-secret-2")]:
         journal.append(event)

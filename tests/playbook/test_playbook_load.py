@@ -111,7 +111,8 @@ def test_a_byte_order_mark_and_windows_line_ends_are_fine() -> None:
 
 
 def test_vllm_takes_single_keys_of_its_json_flags() -> None:
-    text = SMALL.replace("kind: sglang", "kind: vllm").replace("model-path: /m", "model: /m, compilation-config.mode: 3")
+    text = SMALL.replace("kind: sglang", "kind: vllm")
+    text = text.replace("model-path: /m", "model: /m, compilation-config.mode: 3")
     assert good(text).server.args["compilation-config.mode"] == "3"
 
 

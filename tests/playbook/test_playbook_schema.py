@@ -33,7 +33,11 @@ def test_shipped_playbooks_have_no_problem_for_tunebot_or_for_an_editor(path: Pa
     text = path.read_text()
     good(text)
     jsonschema.validate(as_an_editor_reads(text), json.loads((SHIPPED / "schema.json").read_text()))
-    assert text.startswith("# yaml-language-server: $schema=./schema.json\n")
+
+
+def test_every_shipped_playbook_names_its_schema_for_editors() -> None:
+    first = {path.name: path.read_text().partition("\n")[0] for path in FILES}
+    assert first == dict.fromkeys(first, "# yaml-language-server: $schema=./schema.json")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """A source tree of the shape of SGLang's, a host with Blackwells, and a researcher on the real local target."""
 
-import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,4 +141,4 @@ def alive(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state != "Z" and os.path.exists(f"/proc/{pid}")
+    return state != "Z"

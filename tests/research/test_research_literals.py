@@ -7,7 +7,27 @@ from hypothesis import strategies as st
 from agent.research.literals import Unparsable, dicts, lists, look_up
 
 SNIPPETS = st.sampled_from(
-    ["X = {", "X", "=", "[", "]", "{", "}", ":", ",", "9", "'a'", "**y", "(", ")", "def f():\n ", "\n", "X[9] = 1", "\\", "0x"]
+    [
+        "X = {",
+        "X",
+        "=",
+        "[",
+        "]",
+        "{",
+        "}",
+        ":",
+        ",",
+        "9",
+        "'a'",
+        "**y",
+        "(",
+        ")",
+        "def f():\n ",
+        "\n",
+        "X[9] = 1",
+        "\\",
+        "0x",
+    ]
 )
 
 

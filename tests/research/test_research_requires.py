@@ -68,7 +68,8 @@ def test_forms(body: str, expected: dict[str, tuple[Any, ...]]) -> None:
 
 
 def test_a_value_that_is_not_allowed_is_replaced_under_the_name_that_the_experiment_uses() -> None:
-    body = "    if self.a == 'v':\n      assert self.tp_size == 1\n    p.add_argument('--tensor-parallel-size', '--tp-size', '--tp')"
+    body = "    p.add_argument('--tensor-parallel-size', '--tp-size', '--tp')\n"
+    body += "    if self.a == 'v':\n      assert self.tp_size == 1"
     assert found(body, {"a": "v", "tp": "8"}) == {"tp": ("1",)}
     assert found(body, {"a": "v", "tensor-parallel-size": "1"}) == {}
     assert found(body, {"a": "v"}) == {"tp-size": ("1",)}

@@ -7,7 +7,7 @@ import pytest
 
 from agent.targets import wrapper
 from agent.targets.local import LocalTarget
-from tests.targets.kit import PYTHON
+from tests.targets.kit import PYTHON, until
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ async def target(tmp_path: Path) -> AsyncIterator[LocalTarget]:
     yield target
     await target.close()
     for run in (tmp_path / "work" / "runs").glob("*"):
-        await target.stop(run.name, 0.0)
+        if wrapper.status(run)["state"] == "running":
+            await target.stop(run.name, 0.0)
     entry = f"TUNEBOT_TEST={tmp_path}"
-    left = [pid for pid in wrapper.snapshot() if pid != os.getpid() and wrapper.marked(pid, entry)]
-    assert left == []
+    await until(lambda: not [pid for pid in wrapper.snapshot() if pid != os.getpid() and wrapper.marked(pid, entry)])
     shutil.rmtree(tmp_path)

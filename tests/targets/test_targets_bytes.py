@@ -38,6 +38,18 @@ async def test_output_is_read_back_byte_for_byte(target: LocalTarget) -> None:
     assert await target.read_log("l1", len(read) + 1000) == b""
 
 
+async def test_after_a_truncation_output_begins_anew(target: LocalTarget) -> None:
+    await serve(
+        target, "import os, time\nprint('x' * 999)\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('on')"
+    )
+    log = target._workdir / "runs/l1/server.log"
+    await until(lambda: log.stat().st_size == 1000)
+    os.truncate(log, 0)
+    (target._home / "go").touch()
+    await until(lambda: log.stat().st_size > 0)
+    assert await target.read_log("l1", 0) == b"on\n"
+
+
 def awkward() -> list[str]:
     words = [
         "",

@@ -92,6 +92,21 @@ async def test_what_starts_after_the_holders_death_is_found_by_its_mark(target: 
     assert not lives(daemon)
 
 
+async def test_an_orphan_without_a_mark_is_found_in_the_session(target: LocalTarget) -> None:
+    wait = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
+    orphan = (
+        f"import os; print('orphan', os.getpid()); os.execve({PYTHON[0]!r}, ['cc1plus', '-S', '-c', {SLEEP!r}], {{}})"
+    )
+    fork = f"if os.fork() == 0:\n    if os.fork(): os._exit(0)\n    exec({orphan!r})\n"
+    await serve(target, wait + fork + SLEEP, str(target._home / "go"))
+    await kill_holder(target)
+    (target._home / "go").touch()
+    [pid] = await printed(target, "orphan")
+    await until(lambda: Path(f"/proc/{pid}/environ").read_bytes() == b"")
+    assert (await target.stop("l1", 0.0)).left == ()
+    assert not lives(pid)
+
+
 async def test_signals_of_orphans_do_not_end_the_holder(target: LocalTarget) -> None:
     await serve(target, SLEEP)
     holder = json.loads((run_dir(target) / "launch.json").read_bytes())["holder"]["pid"]

@@ -28,6 +28,15 @@ async def tree(target: LocalTarget) -> list[int]:
     return [int(pid) for pid in (target._home / "pids").read_text().split()]
 
 
+def leave(target: LocalTarget, seconds: float) -> None:
+    """Let the one running command have that much of its time left."""
+    [job] = target._commands._jobs
+    job._stop_clock()
+    job._left_s = seconds
+    if not job.background or target._commands._awake.is_set():
+        job._resume_clock()
+
+
 async def python(target: LocalTarget, code: str, *words: str, timeout_s: float = 30.0, **rest: bool) -> CommandResult:
     return await target.run([*PYTHON, "-c", code, *words], timeout_s=timeout_s, **rest)
 
@@ -71,9 +80,15 @@ async def test_background_is_nice_and_gpus_can_be_hidden(target: LocalTarget) ->
 
 @pytest.mark.parametrize("background", [False, True])
 async def test_out_of_time_the_whole_tree_is_killed(target: LocalTarget, background: bool) -> None:
-    result = await python(target, "print('begun');" + TREE + SLEEP, timeout_s=1.0, background=background)
+    task = asyncio.create_task(python(target, "print('begun');" + TREE + SLEEP, background=background))
+    pids = await tree(target)
+    leave(target, 0.1)
+    result = await task
     assert (result.timed_out, result.exit_code, result.output) == (True, -9, b"begun\n")
-    assert not any(map(lives, await tree(target)))
+    assert not any(map(lives, pids))
+    began = asyncio.get_running_loop().time()
+    assert (await target.run(["sleep", "60"], timeout_s=0.2, background=background)).timed_out
+    assert 0.2 <= asyncio.get_running_loop().time() - began < 20
 
 
 async def test_cancelled_the_whole_tree_is_killed(target: LocalTarget) -> None:
@@ -97,13 +112,11 @@ async def test_cancelled_twice_it_is_killed_all_the_same(target: LocalTarget) ->
 
 async def test_nothing_is_left_behind_by_a_command_that_ends(target: LocalTarget) -> None:
     """Neither children nor a daemon that left its session, though they hold the output open."""
-    code = TREE + f"subprocess.Popen([{PYTHON[0]!r}, '-S', '-c', {DAEMON!r}]).wait()\nprint('end')"
+    daemon = DAEMON.replace("print(", "print(file=open('daemon', 'w'), *[").replace(", flush=True)", "])")
+    code = TREE + f"run({daemon!r})\nwhile not (os.path.exists('daemon') and open('daemon').read()): time.sleep(0.01)"
     result = await python(target, code)
-    assert result.exit_code == 0
-    words = result.output.split()
-    await until(lambda: not any(map(lives, [])))
-    assert b"end" in words
-    pids = (await tree(target))[1:] + ([int(words[words.index(b"daemon") + 1])] if b"daemon" in words else [])
+    assert (result.exit_code, result.output) == (0, b"")
+    pids = [*await tree(target), int((target._home / "daemon").read_text().split()[1])]
     assert not any(map(lives, pids))
 
 
@@ -124,12 +137,13 @@ async def test_closing_ends_commands_and_refuses_new_ones(target: LocalTarget) -
 
 async def test_quiet_suspends_the_tree_and_its_time(target: LocalTarget) -> None:
     code = TREE + "while not os.path.exists('go'): time.sleep(0.01)\nprint('done')"
-    task = asyncio.create_task(python(target, code, background=True, timeout_s=2.0))
+    task = asyncio.create_task(python(target, code, background=True))
     pids = await tree(target)
+    leave(target, 2.0)
     target.quiet(True)
     await until(lambda: all(state(pid) == "T" for pid in pids))
     (target._home / "go").touch()
-    await asyncio.wait({task}, timeout=2.5)  # longer than its time
+    await asyncio.wait({task}, timeout=2.2)  # longer than its time
     assert not task.done()
     assert all(state(pid) == "T" for pid in pids)
     target.quiet(False)
@@ -138,7 +152,7 @@ async def test_quiet_suspends_the_tree_and_its_time(target: LocalTarget) -> None
 
 
 async def test_time_goes_on_after_the_quiet(target: LocalTarget) -> None:
-    task = asyncio.create_task(python(target, TREE + SLEEP, background=True, timeout_s=1.0))
+    task = asyncio.create_task(python(target, TREE + SLEEP, background=True))
     pids = await tree(target)
     for _ in range(20):
         target.quiet(True)
@@ -146,6 +160,7 @@ async def test_time_goes_on_after_the_quiet(target: LocalTarget) -> None:
         await asyncio.sleep(0)
         target.quiet(False)
     await until(lambda: all(state(pid) != "T" for pid in pids))
+    leave(target, 0.1)
     assert (await task).timed_out
     assert not any(map(lives, pids))
 

@@ -1,0 +1,28 @@
+"""What every test has: a state folder of its own, no key of a person, and no task left behind."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--worlds N`: how many shuffled worlds the session tests play."""
+    parser.addoption("--worlds", type=int, default=4)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def apart(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests neither see nor touch the user's own files and keys."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"):
+        os.environ.pop(name, None)
+
+
+@pytest.fixture(autouse=True)
+async def no_task_left() -> AsyncIterator[None]:
+    """A task that outlives its test is a leak."""
+    yield
+    left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert not left

@@ -1,0 +1,136 @@
+"""Preflights through the researcher, with real processes on the local target."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent.core.model import Host
+
+from .conftest import BLACKWELLS, Bench
+
+Write = Callable[[str, str], str]
+TABLE = {
+    "in": "sglang:srt/all_reduce_utils.py",
+    "table": "TORCH_SYMM_MEM_ALL_REDUCE_MAX_SIZES",
+    "key": "{gpu.sm_major}",
+}
+MAJORS = {"in": "sglang:srt/all_reduce_utils.py", "list": "supported_major_versions", "item": "{gpu.sm_major}"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "outcome", "summary"),
+    [
+        ({"table-has-key": TABLE}, "fails", "TORCH_SYMM_MEM_ALL_REDUCE_MAX_SIZES has no key 12, only 9, 10"),
+        ({"table-has-key": {**TABLE, "otherwise": "no-effect"}}, "no-effect", None),
+        ({"table-has-key": {**TABLE, "key": "10"}}, "fine", "TORCH_SYMM_MEM_ALL_REDUCE_MAX_SIZES has key 10"),
+        ({"table-has-key": {**TABLE, "key": "{gpu.tea}"}}, "unknown", "gpu.tea is not a fact of a host"),
+        (
+            {"table-has-key": {**TABLE, "table": "NOPE"}},
+            "unknown",
+            "all_reduce_utils.py has no literal named NOPE",
+        ),
+        ({"table-has-key": {**TABLE, "in": "sglang:gone.py"}}, "unknown", "sglang:gone.py does not exist"),
+        (
+            {"list-contains": {**MAJORS, "function": "gen_trtllm_comm_module"}},
+            "fails",
+            "supported_major_versions in gen_trtllm_comm_module does not contain 12, only 9, 10",
+        ),
+        (
+            {"list-contains": {**MAJORS, "function": "gen_other_module"}},
+            "fine",
+            "supported_major_versions in gen_other_module contains 12",
+        ),
+        ({"list-contains": MAJORS}, "unknown", None),
+        (
+            {"env": {"name": "NCCL_ALGO", "not_in": ["Tree"], "why": "no AllGather"}},
+            "fails",
+            "NCCL_ALGO is Tree: no AllGather",
+        ),
+        ({"env": {"name": "NCCL_ALGO", "not_in": ["Ring"]}}, "fine", "NCCL_ALGO is Tree"),
+        ({"env": {"name": "NCCL_PROTO", "not_in": ["LL"]}}, "fine", "NCCL_PROTO is not set"),
+        ({"env": {"name": "NCCL_PROTO", "one_of": ["LL", "x"]}}, "fails", "NCCL_PROTO is not set: it must be LL or x"),
+        ({"topology": {"nvlink": "full"}}, "unknown", None),
+        ({"module-importable": {"module": "json.decoder"}}, "fine", "json.decoder imports in python3"),
+        ({"module-importable": {"module": "deep_ep"}}, "fails", "deep_ep is not installed for python3"),
+        ({"module-importable": {"module": "json.nope"}}, "fails", "json.nope is not installed for python3"),
+        ({"module-importable": {"module": "-c"}}, "unknown", "-c is not the name of a module"),
+        ({"module-importable": {"module": "json", "python": "/no/python"}}, "unknown", "no program /no/python"),
+        ({"module-importable": {"module": "json", "python": "true"}}, "unknown", None),
+    ],
+)
+async def test_preflights(bench: Bench, entry: dict[str, Any], outcome: str, summary: str | None) -> None:
+    bench.env["NCCL_ALGO"] = "Tree"
+    status, finding = await bench.run(entry)
+    assert finding.outcome == outcome
+    assert status in ("done", "failed")
+    assert summary is None or finding.summary == summary
+
+
+async def test_evidence_leads_to_the_table(bench: Bench) -> None:
+    _, finding = await bench.run({"table-has-key": TABLE})
+    assert [(quote.line, quote.text) for quote in finding.quotes] == [
+        (4, "TORCH_SYMM_MEM_ALL_REDUCE_MAX_SIZES = {"),
+        (5, "    9: {2: 64 * MiB, 12: 1},"),
+        (6, "    10: {2: 64 * MiB},"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{gpu.sm}", "120"),
+        ("{gpu.sm_major}.{gpu.sm_minor}", "12.0"),
+        ("{gpu.count}", "8"),
+        ("{gpu.name}", "RTX PRO 6000"),
+    ],
+)
+async def test_facts_of_the_host(bench: Bench, write: Write, text: str, value: str) -> None:
+    path = write("t.py", f"T = {{{value!r}: 1}}")
+    assert (await bench.run({"table-has-key": {"in": path, "table": "T", "key": text}}))[1].outcome == "fine"
+
+
+async def test_a_host_that_does_not_say(bench: Bench) -> None:
+    bench.host = Host(name="bare")
+    status, finding = await bench.run({"table-has-key": TABLE})
+    assert (status, finding.outcome) == ("failed", "unknown")
+    assert finding.summary == "gpu.sm_major is not known: no GPU of bare was found"
+    bench.host = Host(name="mixed", gpus=(BLACKWELLS.gpus[0], replace(BLACKWELLS.gpus[1], sm_major=9)))
+    assert (await bench.run({"table-has-key": TABLE}))[1].outcome == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome", "said"),
+    [
+        ("import nothing_of_that_name", "fails", "mod does not import: ModuleNotFoundError: No module named"),
+        ("raise ImportError('undefined symbol: x')", "fails", "mod does not import: ImportError: undefined symbol: x"),
+        ("1 / 0", "fails", "mod does not import: ZeroDivisionError: division by zero"),
+        ("raise RuntimeError('No CUDA GPUs are available')", "unknown", "mod does not import without a GPU"),
+        ("import os; os._exit(3)", "unknown", "python3 ended with code 3 while it imported mod"),
+        ("import sys; sys.exit('no')", "fails", "mod does not import: SystemExit: no"),
+        (
+            "import os; assert os.environ['CUDA_VISIBLE_DEVICES'] == ''; assert os.environ['A'] == 'b'",
+            "fine",
+            "mod imports",
+        ),
+        ("print('TUNEBOT-IMPORT {')", "fine", "mod imports"),
+    ],
+)
+async def test_modules_that_import_badly(bench: Bench, code: str, outcome: str, said: str) -> None:
+    (bench.home / "modules").mkdir()
+    (bench.home / "modules" / "mod.py").write_text(code)
+    bench.env.update(PYTHONPATH="~/modules", A="b", CUDA_VISIBLE_DEVICES="0,1", GONE=None)
+    _, finding = await bench.run({"module-importable": {"module": "mod"}})
+    assert finding.outcome == outcome
+    assert finding.summary.startswith(said)
+
+
+@pytest.mark.parametrize("command", ["~/venv/bin/python3", "~/venv/bin/sglang"])
+async def test_the_servers_own_python_is_asked(bench: Bench, command: str) -> None:
+    (bench.home / "venv" / "bin").mkdir(parents=True)
+    (bench.home / "venv" / "bin" / "python3").symlink_to(sys.executable)
+    bench.command = (command, "serve")
+    _, finding = await bench.run({"module-importable": {"module": "json"}})
+    assert finding.summary == "json imports in ~/venv/bin/python3"

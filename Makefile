@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check real recorded corpus clean help
+.PHONY: setup demo test check worlds real clean help
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -23,6 +23,9 @@ demo: $(READY)  ## the story on a simulated host, in about two minutes
 
 test: $(READY)  ## the tests, in under five minutes on two cores
 	$(BIN)/pytest
+
+worlds: $(READY)  ## fifty shuffled worlds, judged by the simulator's ledger
+	$(BIN)/pytest tests/session/test_worlds.py --worlds 50
 
 check: $(READY)  ## style, types, import contracts
 	$(BIN)/ruff check

@@ -13,6 +13,9 @@ from agent.text import decode, one_line
 
 ROUND_DEADLINE_S = 3600.0
 
+# A server that never got ready, or failed, has nothing to finish: it often hangs with its GPU memory held.
+STOP_GRACE_S = 5.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetEffects:
@@ -86,7 +89,7 @@ class TargetEffects:
 
     async def stop_server(self, command: do.StopServer, submit: Submit) -> None:
         """Stop a launch and verify that nothing is left; ends in ServerStopped."""
-        report = await self.target.stop(command.launch, self.kind.stop_grace_s)
+        report = await self.target.stop(command.launch, self.kind.stop_grace_s if command.drains else STOP_GRACE_S)
         await self.launcher.finish_log(command.launch)
         left = tuple(process.pid for process in report.left)
         submit(ev.ServerStopped(at=time.time(), launch=command.launch, exit_code=report.exit_code, left=left))

@@ -84,7 +84,7 @@ class Engine:
         finally:
             await self._cancel(list(self._tasks.values()))
             if not self.state.ending and self.state.current and not self.state.keep:
-                await self._effects.stop_server(do.StopServer(self.state.current.id), self.submit)
+                await self._effects.stop_server(do.StopServer(self.state.current.id, drains=False), self.submit)
 
     def _apply(self, event: ev.Event) -> None:
         before = self.state

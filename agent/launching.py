@@ -9,7 +9,7 @@ from agent.core import events as ev
 from agent.core.model import Failure, LaunchConfig, Phase
 from agent.core.views import duration
 from agent.history import LoadHistoryFile
-from agent.ports import LaunchSpec, LaunchStatus, ServerKind, Target, TargetUnusable, WatchUpdate
+from agent.ports import LaunchSpec, LaunchStatus, ServerKind, Target, TargetBusy, TargetUnusable, WatchUpdate
 from agent.redact import Redactor
 from agent.session import SessionFolder
 from agent.watch.watch import LoadWatch
@@ -53,6 +53,9 @@ class Launcher:
                     owner=self.owner,
                 )
             )
+        except TargetBusy as error:
+            submit(ev.TargetLost(at=time.time(), reason=f"{error}; {error.hint}"))
+            return
         except TargetUnusable as error:
             reason = f"{error}; {error.hint}" if error.hint else str(error)
             failure = Failure(phase=Phase.LAUNCH, reason=reason, category="launch")

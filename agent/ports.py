@@ -16,6 +16,10 @@ class TargetUnusable(Exception):
         self.hint = hint
 
 
+class TargetBusy(TargetUnusable):
+    """Another server holds the target's GPUs. The message says whose."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
     """A finished command. `exit_code` is None where its end could not be learnt: that is never success."""
@@ -124,7 +128,8 @@ class Target(Protocol):
     async def launch(self, spec: LaunchSpec) -> Process:
         """Start a server, detached from us; the wrapper claims the launch id first.
 
-        Raises TargetUnusable where the id is claimed, the lock is held, or the program cannot be started.
+        Raises TargetBusy where another server holds the GPUs, TargetUnusable where the id is claimed or the program
+        cannot be started.
         """
 
     async def launch_status(self, launch: str) -> LaunchStatus:

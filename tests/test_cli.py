@@ -54,7 +54,8 @@ def test_problems_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(problems) == 20 and all(p["line"] and p["column"] and p["message"] for p in problems)
 
 
-def test_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert main(["check", "demo"]) == 0
     plan = capsys.readouterr().out
     assert "no ETA" in plan and plan.count("--approve cuda13@") == 2

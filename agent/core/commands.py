@@ -51,9 +51,13 @@ class MeasureRound:
 
 @dataclass(frozen=True, slots=True)
 class StopServer:
-    """Stop a launch and verify that nothing of it is left; ends in ServerStopped."""
+    """Stop a launch and verify that nothing of it is left; ends in ServerStopped.
+
+    `drains`: it got ready, so it may have requests to finish and is given time for them.
+    """
 
     launch: str
+    drains: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,9 @@ def _tell_measurement(event: ev.Event, after: State) -> tuple[str, str] | None:
         case ev.VerdictReached():
             experiment = after.experiments[event.experiment]
             value = " ".join(filter(None, (value_text(after, experiment), change_text(after, experiment))))
-            verdict = f"verdict {event.parent.word}: {event.parent.reason}"
+            # Why a launch failed has a line of its own already.
+            why = "" if event.parent.word == "failed" else f": {event.parent.reason}"
+            verdict = f"verdict {event.parent.word}{why}"
             if event.incumbent.against != event.parent.against:
                 verdict += f"; against the incumbent {event.incumbent.word}: {event.incumbent.reason}"
             return event.experiment, f"{value}  {verdict}" if value else verdict

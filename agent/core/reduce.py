@@ -321,7 +321,8 @@ def _commands(before: State, event: ev.Event, after: State) -> list[do.Command]:
             assert port is not None, "a launch that is ready has a port"
             commands.append(do.MeasureRound(event.launch, port, workload, event.index, event.seed))
         case ev.StopRequested():
-            commands.append(do.StopServer(event.launch))
+            launch = before.launches[event.launch]
+            commands.append(do.StopServer(event.launch, drains=launch.load_s is not None and not launch.failure))
         case ev.SessionEnded():
             commands.append(do.EndSession(event.ending))
     return commands

@@ -162,13 +162,14 @@ def _is_prepared(state: State, experiment: ExperimentState) -> bool:
 
 
 def _unstarted(state: State) -> Iterator[Task]:
-    """Preflights of all experiments ahead, then their research, in the playbook's order."""
-    ahead = [e for e in _todo(state) if _is_prepared(state, e)]
-    for experiment in ahead:
+    """Preflights of all experiments ahead, then the research, in the playbook's order."""
+    prepared = [e for e in state.experiments.values() if _is_prepared(state, e)]
+    for experiment in (e for e in prepared if e.stage is Stage.TODO):
         for index, check in enumerate(experiment.spec.preflight):
             if f"{experiment.id}/check{index + 1}" not in state.tasks:
                 yield _task_of(state, experiment, f"check{index + 1}", check)
-    for experiment in ahead:
+    # What is asked about the experiment that loads right now is of use for the next ones.
+    for experiment in (e for e in prepared if e.stage in (Stage.TODO, Stage.RUNNING)):
         for index, entry in enumerate(experiment.spec.research):
             if f"{experiment.id}/{index + 1}" not in state.tasks:
                 yield _task_of(state, experiment, str(index + 1), entry)

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.model import Gpu, Host
-from agent.ports import CommandResult, LaunchSpec, LaunchStatus, PortOwners, Process, StopReport, TargetUnusable
+from agent.ports import (
+    CommandResult,
+    LaunchSpec,
+    LaunchStatus,
+    PortOwners,
+    Process,
+    StopReport,
+    TargetBusy,
+    TargetUnusable,
+)
 from agent.targets import wrapper
 from agent.targets.commands import Commands, find_program
 from agent.text import decode, one_line
@@ -22,6 +31,8 @@ _SMI_LIMIT_S = 10.0
 _START_LIMIT_S = 60.0
 _CONNECT_LIMIT_S = 2.0
 _PORT_TRIES = 1000
+# tunebot's own keys to an LLM are nothing for servers and probes.
+_OUR_SECRETS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"})
 _NO_GPUS = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
 _SMI = (
     "nvidia-smi",
@@ -57,7 +68,8 @@ class LocalTarget:
         """
         self.name = name
         self._workdir, self._home, self._simulated = workdir.absolute(), (home or Path.home()).absolute(), simulated
-        self._env = {**os.environ, "HOME": str(self._home), **(extra_env or {})}
+        ours = {name: value for name, value in os.environ.items() if name not in _OUR_SECRETS}
+        self._env = {**ours, "HOME": str(self._home), **(extra_env or {})}
         if path_prefix:
             self._env["PATH"] = f"{path_prefix}:{self._env.get('PATH', os.defpath)}"
         self._commands = Commands()
@@ -169,7 +181,8 @@ class LocalTarget:
         }
         answer = await self._verb(_START_LIMIT_S, "start", order=order)
         if "error" in answer:
-            raise TargetUnusable(one_line(str(answer["message"]), 400), _HINTS.get(answer["error"], ""))
+            unusable = TargetBusy if answer["error"] in ("locked", "alive") else TargetUnusable
+            raise unusable(one_line(str(answer["message"]), 400), _HINTS.get(answer["error"], ""))
         return Process(pid=answer["pid"], start_ticks=answer["start_ticks"])
 
     async def launch_status(self, launch: str) -> LaunchStatus:

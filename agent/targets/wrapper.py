@@ -377,6 +377,8 @@ def _retry_write(path: Path, value: dict[str, Any]) -> None:
     while True:
         try:
             return _write(path, value)
+        except FileNotFoundError:  # somebody removed the run dir
+            return None
         except OSError:  # a full disk may get room
             if time.monotonic() > end:
                 return None

@@ -113,7 +113,8 @@ def main() -> int:
     state, folder = asyncio.run(run_session(playbook, PLAYBOOK.read_text(), options, listen))
     records = [json.loads(line) for line in (folder.path / "measurements.jsonl").read_text().splitlines()]
     wrong = [*check_verdicts(state), *check_counts(state, records, metrics), *check_overlap(state)]
-    print(*(f"WRONG {line}" for line in wrong), sep="\n", file=sys.stderr)
+    for line in wrong:
+        print(f"WRONG {line}", file=sys.stderr)
     if not wrong:
         print("real: all verdicts as expected; requests and tokens agree with vLLM's /metrics")
     return 1 if wrong else 0

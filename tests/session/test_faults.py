@@ -229,6 +229,25 @@ def test_an_interrupt_stops_the_server_or_keeps_it(tmp_path: Path, flag: tuple[s
     assert "interrupted" in rest
 
 
+def test_a_second_tunebot_on_the_host_leaves_and_names_the_owner(tmp_path: Path) -> None:
+    book = small_playbook(target="local")
+    book["server"] = {
+        "kind": "sglang",
+        "command": script(tmp_path, "import time; print(1, flush=True); time.sleep(60)"),
+    }
+    file = tmp_path / "book.yaml"
+    file.write_text(yaml.safe_dump(book))
+    first = tunebot(tmp_path, "run", str(file), "--headless")
+    read_until(first, "loading: pid")
+    second = tunebot(tmp_path, "run", str(file), "--headless")
+    said = second.communicate(timeout=60)[0]
+    assert second.returncode == 3, said
+    assert "the target cannot be used" in said and "-small-" in said
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    assert first.returncode == 130
+
+
 def test_a_reader_that_goes_away_leaves_no_server_behind(tmp_path: Path) -> None:
     file = tmp_path / "book.yaml"
     file.write_text(yaml.safe_dump(small_playbook()))

@@ -14,7 +14,7 @@ from tests.session.kit import Session, run, small_playbook
 TABLE = "sglang:srt/distributed/device_communicators/all_reduce_utils.py"
 MIN_GAIN = 0.10
 # Flags of the simulated tree that no rule of its own gives a meaning.
-FLAGS = ["enable-mscclpp", "enable-nccl-nvls", "enable-symm-mem", "enable-dp-attention", "enable-torch-compile"]
+FLAGS = ["enable-mscclpp", "enable-nccl-nvls", "enable-symm-mem", "enable-mixed-chunk", "enable-torch-compile"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -101,6 +101,9 @@ class Engine:
         match command:
             case do.SetQuiet():
                 effects.quiet(command.on)
+            case do.CancelTask():
+                if owned := self._tasks.get(f"task {command.task}"):
+                    owned.cancel()
             case do.RunTask():
                 self._own(f"task {command.task.id}", effects.run_task(command, submit), command)
             case do.Prepare():
@@ -127,7 +130,11 @@ class Engine:
     def _ended(self, name: str, task: asyncio.Task[None], command: do.Command) -> None:
         if self._tasks.get(name) is task:
             del self._tasks[name]
-        if not task.cancelled() and (error := task.exception()):
+        if task.cancelled():
+            if isinstance(command, do.RunTask):
+                gone = Finding(summary="cancelled")
+                self.submit(ev.TaskFinished(at=time.time(), task=command.task.id, status="cancelled", finding=gone))
+        elif error := task.exception():
             text = one_line(f"{type(error).__name__}: {error}")
             self.submit(_broken(command, text, time.time(), self.state))
 

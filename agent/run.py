@@ -6,7 +6,8 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,26 +41,28 @@ class Options:
     approved: tuple[str, ...]
     keep: bool
     logs: Path
+    attended: bool = False
 
 
-async def run_session(
+@asynccontextmanager
+async def open_session(
     playbook: Playbook, source: str, options: Options, listen: Listener, notes: tuple[str, ...] = ()
-) -> tuple[State, SessionFolder]:
-    """Run a playbook to its end. SIGINT and SIGTERM wind it up in order.
+) -> AsyncIterator[tuple[Engine, SessionFolder]]:
+    """A session that is ready to run: `engine.run()` plays it to its end.
 
-    Raises TargetUnusable where the target cannot be used, JournalError where the disk takes no more.
+    Raises TargetUnusable where the target cannot be used, JournalError where the journal cannot be written.
     """
     folder = SessionFolder.create(options.logs, playbook.name)
     target = open_target(options.target, playbook, folder.path)
     try:
-        host = await target.host()
         start = ev.SessionStarted(
             at=time.time(),
             session=folder.id,
             playbook=playbook,
-            host=host,
+            host=await target.host(),
             approved=options.approved,
             keep=options.keep,
+            attended=options.attended,
             seed=secrets.randbelow(1 << 31),
             version=__version__,
         )
@@ -72,12 +75,23 @@ async def run_session(
                 engine = Engine(start, journal, effects, listen)
                 for note in notes:
                     engine.submit(ev.Noted(at=time.time(), text=note))
-                with _signals(lambda: engine.submit(ev.InterruptRequested(at=time.time(), keep=options.keep))):
-                    return await engine.run(), folder
+                yield engine, folder
         finally:
             journal.close()
     finally:
         await target.close()
+
+
+async def run_session(
+    playbook: Playbook, source: str, options: Options, listen: Listener, notes: tuple[str, ...] = ()
+) -> tuple[State, SessionFolder]:
+    """Run a playbook to its end without a screen. SIGINT and SIGTERM wind it up in order.
+
+    Raises what `open_session` and `Engine.run` raise.
+    """
+    async with open_session(playbook, source, options, listen, notes) as (engine, folder):
+        with _signals(lambda: engine.submit(ev.InterruptRequested(at=time.time(), keep=options.keep))):
+            return await engine.run(), folder
 
 
 def _effects(

@@ -15,6 +15,13 @@ class RunTask:
 
 
 @dataclass(frozen=True, slots=True)
+class CancelTask:
+    """Cancel a background task; ends in TaskFinished."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetQuiet:
     """Suspend background work on the target (or let it go on)."""
 
@@ -67,4 +74,4 @@ class EndSession:
     ending: Ending
 
 
-Command = RunTask | SetQuiet | Prepare | StartServer | MeasureRound | StopServer | EndSession
+Command = RunTask | CancelTask | SetQuiet | Prepare | StartServer | MeasureRound | StopServer | EndSession

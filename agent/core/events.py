@@ -20,7 +20,7 @@ from agent.core.model import (
     TaskStatus,
     Verdict,
 )
-from agent.playbook.model import Args, Experiment, Playbook
+from agent.playbook.model import Args, Experiment, Playbook, ResearchEntry
 
 Purpose = Literal["measure", "serve"]
 Ending = Literal["completed", "interrupted", "target-lost"]
@@ -42,7 +42,8 @@ class Event:
 class SessionStarted(Event):
     """A session began. `approved` holds the `ID@HASH` texts given on the command line.
 
-    `keep` leaves the server running at an interruption. `seed` decides the prompts of every round.
+    `keep` leaves the server running at an interruption. `seed` decides the prompts of every round. In an `attended`
+    session a person is at the screen: what needs one waits, and the session ends when the person leaves.
     """
 
     session: str
@@ -52,6 +53,7 @@ class SessionStarted(Event):
     keep: bool
     seed: int
     version: str
+    attended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +252,63 @@ class ServerStopped(Event):
     launch: str
     exit_code: int | None
     left: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalGiven(Event):
+    """A person approved exactly these bytes: `needed` is `ID@HASH` of a step that changes the host."""
+
+    needed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentAdded(Event):
+    """A person added an experiment to the plan."""
+
+    spec: Experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentSkipped(Event):
+    """A person does not want this experiment to run."""
+
+    experiment: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentRetried(Event):
+    """A person wants an ended experiment to run (again), whatever its preflights or its `when` said."""
+
+    experiment: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchAbandoned(Event):
+    """A person ends a launch; its experiment counts as failed."""
+
+    launch: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchAdded(Event):
+    """A person wants something looked up about an experiment."""
+
+    experiment: str
+    entry: ResearchEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskAbandoned(Event):
+    """A person cancels a running background task."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseSet(Event):
+    """While paused nothing new is launched; what runs is measured to its end."""
+
+    on: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,18 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
         case ev.ServerStopped():
             left = f", still alive: {', '.join(map(str, event.left))}" if event.left else ", nothing left of it"
             return after.launches[event.launch].experiment, f"stopped (exit {event.exit_code}){left}"
+        case ev.ApprovalGiven():
+            return event.needed.partition("@")[0], f"approved: {event.needed}"
+        case ev.ExperimentAdded():
+            return event.spec.id, f"added by hand, on {event.spec.based_on}"
+        case ev.ExperimentSkipped():
+            return event.experiment, "not-reached: skipped by hand"
+        case ev.ExperimentRetried():
+            return event.experiment, "to be tried again by hand"
+        case ev.LaunchAbandoned():
+            return after.launches[event.launch].experiment, "the launch is ended by hand"
+        case ev.PauseSet():
+            return "session", "paused: nothing new is launched" if event.on else "goes on"
         case ev.InterruptRequested():
             return "session", "interrupted"
         case ev.TargetLost():

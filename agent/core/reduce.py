@@ -6,48 +6,12 @@ from typing import Any
 
 from agent.core import commands as do
 from agent.core import events as ev
-from agent.core.model import Verdict
+from agent.core.legal import OVER, IllegalTransition, check_legal
+from agent.core.model import Failure, Verdict
 from agent.core.state import ExperimentState, Launch, LaunchStage, Round, Stage, State, TaskState
 from agent.playbook.model import VerdictWord
 
 STORY_LENGTH = 200
-
-# The legal moves of an experiment: the stages in which an event may reach it. Where it goes is the handler's part.
-EXPERIMENT_MOVES: Mapping[type[ev.Event], frozenset[Stage]] = {
-    ev.ExperimentRuledOut: frozenset({Stage.TODO}),
-    ev.ExperimentNotReached: frozenset({Stage.TODO}),
-    ev.ExperimentCompleted: frozenset({Stage.TODO}),
-    ev.ExperimentReopened: frozenset({Stage.ENDED}),
-    ev.PrepareRequested: frozenset({Stage.TODO}),
-    ev.PrepareFinished: frozenset({Stage.PREPARING}),
-    ev.VerdictReached: frozenset({Stage.RUNNING}),
-}
-
-_ALIVE = frozenset({LaunchStage.REQUESTED, LaunchStage.LOADING, LaunchStage.READY, LaunchStage.MEASURING})
-# What an effect reports after the launch failed or was stopped is late, not wrong: journalled, it changes nothing.
-_OVER = frozenset({LaunchStage.FAILED, LaunchStage.STOPPING, LaunchStage.STOPPED})
-
-LAUNCH_MOVES: Mapping[type[ev.Event], frozenset[LaunchStage]] = {
-    ev.LaunchStarted: frozenset({LaunchStage.REQUESTED}) | _OVER,
-    ev.PhaseEntered: frozenset({LaunchStage.LOADING}) | _OVER,
-    ev.PhaseProgressed: frozenset({LaunchStage.LOADING}) | _OVER,
-    ev.ServerReady: frozenset({LaunchStage.LOADING}) | _OVER,
-    ev.ServerFailed: _ALIVE | _OVER,
-    ev.RoundRequested: frozenset({LaunchStage.READY, LaunchStage.MEASURING}),
-    ev.RoundMeasured: frozenset({LaunchStage.MEASURING}) | _OVER,
-    ev.RoundFailed: frozenset({LaunchStage.MEASURING}) | _OVER,
-    ev.StopRequested: _ALIVE | {LaunchStage.FAILED},
-    ev.ServerStopped: frozenset({LaunchStage.STOPPING}),
-}
-
-
-class IllegalTransition(Exception):
-    """An event that cannot happen in this state. The message names the events that led to it."""
-
-    def __init__(self, state: State, event: ev.Event, subject: str, stage: str) -> None:
-        story = [name for about, name in state.story if about == subject]
-        trail = " > ".join(story[-12:]) or "nothing"
-        super().__init__(f"{type(event).__name__} is not possible for {subject} in stage {stage}; it saw: {trail}")
 
 
 def initial(event: ev.SessionStarted) -> State:
@@ -58,6 +22,7 @@ def initial(event: ev.SessionStarted) -> State:
         host=event.host,
         approved=event.approved,
         keep=event.keep,
+        attended=event.attended,
         seed=event.seed,
         started_at=event.at,
         now=event.at,
@@ -70,46 +35,11 @@ def reduce(state: State, event: ev.Event) -> tuple[State, tuple[do.Command, ...]
     handler = _HANDLERS.get(type(event))
     if handler is None or state.ending:
         raise IllegalTransition(state, event, "the session", state.ending or "running")
-    subject = _check_legal(state, event)
+    subject = check_legal(state, event)
     after = handler(state, event)
     story = ((*state.story, (subject, type(event).__name__)))[-STORY_LENGTH:] if subject else state.story
     after = replace(after, now=max(state.now, event.at), story=story)
     return after, tuple(_commands(state, event, after))
-
-
-def _check_legal(state: State, event: ev.Event) -> str:
-    """The experiment that the event is about, or an empty text; progress leaves no trace in a story."""
-    if allowed := LAUNCH_MOVES.get(type(event)):
-        name = event.launch  # type: ignore[attr-defined]
-        launch = state.launches.get(name)
-        if launch is None or launch.stage not in allowed:
-            raise IllegalTransition(state, event, name, launch.stage if launch else "unknown")
-        return "" if isinstance(event, ev.PhaseProgressed) else launch.experiment
-    if stages := EXPERIMENT_MOVES.get(type(event)):
-        name = event.experiment  # type: ignore[attr-defined]
-        experiment = state.experiments.get(name)
-        if experiment is None or experiment.stage not in stages:
-            raise IllegalTransition(state, event, name, experiment.stage if experiment else "unknown")
-        return str(name)
-    if isinstance(event, ev.LaunchRequested):
-        _check_launch(state, event)
-        return event.experiment
-    if isinstance(event, ev.TaskProgressed | ev.TaskFinished):
-        task = state.tasks.get(event.task)
-        if task is None or task.status is not None:
-            raise IllegalTransition(state, event, event.task, "ended" if task else "unknown")
-    if isinstance(event, ev.TaskRequested) and event.task.id in state.tasks:
-        raise IllegalTransition(state, event, event.task.id, "started")
-    return ""
-
-
-def _check_launch(state: State, event: ev.LaunchRequested) -> None:
-    experiment = state.experiments.get(event.experiment)
-    wanted = Stage.TODO if event.purpose == "measure" else Stage.ENDED
-    if experiment is None or experiment.stage is not wanted:
-        raise IllegalTransition(state, event, event.experiment, experiment.stage if experiment else "unknown")
-    if state.current or event.launch in state.launches:
-        raise IllegalTransition(state, event, event.experiment, "with the server lane taken")
 
 
 def _noted(state: State, event: ev.Noted) -> State:
@@ -143,6 +73,43 @@ def _end_unlaunched(state: State, experiment: str, word: VerdictWord, reason: st
     return state.with_experiment(
         experiment, stage=Stage.ENDED, parent=verdict, incumbent=verdict, reason=reason, **changes
     )
+
+
+def _skipped(state: State, event: ev.ExperimentSkipped) -> State:
+    return _end_unlaunched(state, event.experiment, "not-reached", "skipped by hand")
+
+
+def _retried(state: State, event: ev.ExperimentRetried) -> State:
+    experiment = state.experiments[event.experiment]
+    if experiment.verdict is None or experiment.verdict.word == "keep":
+        raise IllegalTransition(state, event, event.experiment, "keep")
+    return state.with_experiment(
+        event.experiment, stage=Stage.TODO, parent=None, incumbent=None, reason="", evidence=(), overruled=True
+    )
+
+
+def _added(state: State, event: ev.ExperimentAdded) -> State:
+    spec = event.spec
+    if spec.id in state.experiments or spec.based_on not in state.experiments:
+        raise IllegalTransition(state, event, spec.id, "with its id taken or its parent unknown")
+    return replace(state, experiments={**state.experiments, spec.id: ExperimentState(spec=spec)})
+
+
+def _research_added(state: State, event: ev.ResearchAdded) -> State:
+    asked = (*state.experiments[event.experiment].asked, event.entry)
+    return state.with_experiment(event.experiment, asked=asked)
+
+
+def _approved(state: State, event: ev.ApprovalGiven) -> State:
+    return replace(state, approved=(*state.approved, event.needed))
+
+
+def _paused(state: State, event: ev.PauseSet) -> State:
+    return replace(state, paused=event.on)
+
+
+def _unchanged(state: State, event: ev.Event) -> State:
+    return state
 
 
 def _completed(state: State, event: ev.ExperimentCompleted) -> State:
@@ -183,7 +150,7 @@ def _launch_requested(state: State, event: ev.LaunchRequested) -> State:
 def _unless_over(handler: Callable[[State, Any, Launch], State]) -> Callable[[State, Any], State]:
     def checked(state: State, event: Any) -> State:
         launch = state.launches[event.launch]
-        return state if launch.stage in _OVER else handler(state, event, launch)
+        return state if launch.stage in OVER else handler(state, event, launch)
 
     return checked
 
@@ -216,6 +183,12 @@ def _server_ready(state: State, event: ev.ServerReady, launch: Launch) -> State:
 @_unless_over
 def _server_failed(state: State, event: ev.ServerFailed, launch: Launch) -> State:
     return state.with_launch(launch.id, stage=LaunchStage.FAILED, failure=event.failure, measuring=None)
+
+
+@_unless_over
+def _abandoned(state: State, event: ev.LaunchAbandoned, launch: Launch) -> State:
+    failure = Failure(phase=launch.phase, reason="ended by hand", category="stopped")
+    return state.with_launch(event.launch, stage=LaunchStage.FAILED, failure=failure, measuring=None)
 
 
 def _round_requested(state: State, event: ev.RoundRequested) -> State:
@@ -283,6 +256,14 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.ExperimentNotReached: _not_reached,
     ev.ExperimentCompleted: _completed,
     ev.ExperimentReopened: _reopened,
+    ev.ExperimentAdded: _added,
+    ev.ExperimentSkipped: _skipped,
+    ev.ExperimentRetried: _retried,
+    ev.ResearchAdded: _research_added,
+    ev.ApprovalGiven: _approved,
+    ev.PauseSet: _paused,
+    ev.LaunchAbandoned: _abandoned,
+    ev.TaskAbandoned: _unchanged,
     ev.PrepareRequested: _prepare_requested,
     ev.PrepareFinished: _prepare_finished,
     ev.LaunchRequested: _launch_requested,
@@ -310,6 +291,8 @@ def _commands(before: State, event: ev.Event, after: State) -> list[do.Command]:
     match event:
         case ev.TaskRequested():
             commands.append(do.RunTask(event.task))
+        case ev.TaskAbandoned():
+            commands.append(do.CancelTask(event.task))
         case ev.PrepareRequested():
             step = after.experiments[event.experiment].spec.prepare[event.step]
             commands.append(do.Prepare(event.experiment, event.step, step))

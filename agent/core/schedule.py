@@ -49,7 +49,9 @@ def _todo(state: State) -> Iterator[ExperimentState]:
 def _rule_out(state: State) -> ev.Event | None:
     for task in state.tasks.values():
         experiment = state.experiments[task.task.experiment]
-        if experiment.stage is Stage.TODO and task.finding and task.finding.outcome in ("fails", "no-effect"):
+        if experiment.stage is not Stage.TODO or experiment.overruled or task.task.kind != "preflight":
+            continue
+        if task.finding and task.finding.outcome in ("fails", "no-effect"):
             word = "would fail" if task.finding.outcome == "fails" else "would have no effect"
             return ev.ExperimentRuledOut(
                 at=state.now,
@@ -63,15 +65,16 @@ def _rule_out(state: State) -> ev.Event | None:
 
 def _give_up(state: State) -> ev.Event | None:
     for experiment in _todo(state):
-        if reason := _unreachable(state, experiment.spec):
+        if reason := _unreachable(state, experiment):
             return ev.ExperimentNotReached(at=state.now, experiment=experiment.id, reason=reason)
     return None
 
 
-def _unreachable(state: State, spec: Experiment) -> str | None:
+def _unreachable(state: State, experiment: ExperimentState) -> str | None:
+    spec = experiment.spec
     if spec.based_on and (parent := state.experiments[spec.based_on].verdict) and parent.word in _BARREN:
         return f"it is based on {spec.based_on}, which is {parent.word}"
-    if spec.when and (reason := _when(state, spec)[1]):
+    if spec.when and not experiment.overruled and (reason := _when(state, spec)[1]):
         return reason
     return None
 
@@ -169,10 +172,13 @@ def _unstarted(state: State) -> Iterator[Task]:
             if f"{experiment.id}/check{index + 1}" not in state.tasks:
                 yield _task_of(state, experiment, f"check{index + 1}", check)
     # What is asked about the experiment that loads right now is of use for the next ones.
-    for experiment in (e for e in prepared if e.stage in (Stage.TODO, Stage.RUNNING)):
-        for index, entry in enumerate(experiment.spec.research):
-            if f"{experiment.id}/{index + 1}" not in state.tasks:
-                yield _task_of(state, experiment, str(index + 1), entry)
+    for experiment in prepared:
+        planned = experiment.spec.research if experiment.stage in (Stage.TODO, Stage.RUNNING) else ()
+        keyed = [(str(n), entry) for n, entry in enumerate(planned, 1)]
+        keyed += [(f"asked{n}", entry) for n, entry in enumerate(experiment.asked, 1)]
+        for key, entry in keyed:
+            if f"{experiment.id}/{key}" not in state.tasks:
+                yield _task_of(state, experiment, key, entry)
 
 
 def _running_tasks(state: State) -> list[Task]:
@@ -230,10 +236,14 @@ def _verdict(state: State, experiment: ExperimentState, launch: Launch) -> ev.Ev
 def _next_experiment(state: State) -> ev.Event | None:
     if any(e.stage in (Stage.PREPARING, Stage.RUNNING) for e in state.experiments.values()):
         return None
-    experiment = next((e for e in _todo(state) if _is_runnable(state, e)), None)
-    if experiment is None:
+    runnable = [e for e in _todo(state) if _is_runnable(state, e)]
+    if state.attended:
+        # Where a person is at hand, what waits for approval does not hold up the others.
+        runnable = [e for e in runnable if not missing_approvals(state, e.spec)]
+    if state.paused or not runnable:
         return None
-    if missing := _missing_approvals(state, experiment.spec):
+    experiment = runnable[0]
+    if missing := missing_approvals(state, experiment.spec):
         reason = f"its prepare steps need approval: --approve {' --approve '.join(missing)}"
         return ev.ExperimentNotReached(at=state.now, experiment=experiment.id, reason=reason)
     if state.current is not None:
@@ -251,10 +261,11 @@ def _is_runnable(state: State, experiment: ExperimentState) -> bool:
     parent = experiment.spec.based_on
     if parent and state.experiments[parent].stage is not Stage.ENDED:
         return False
-    return experiment.spec.when is None or _when(state, experiment.spec)[0]
+    return experiment.spec.when is None or experiment.overruled or _when(state, experiment.spec)[0]
 
 
-def _missing_approvals(state: State, spec: Experiment) -> list[str]:
+def missing_approvals(state: State, spec: Experiment) -> list[str]:
+    """The `ID@HASH` of each step of an experiment that nobody approved yet."""
     return [needed for needed in approvals_needed(state.playbook, spec) if needed not in state.approved]
 
 
@@ -276,21 +287,27 @@ def _request_launch(state: State, experiment: str, purpose: ev.Purpose) -> ev.Ev
 
 def _finish(state: State) -> ev.Event | None:
     """All experiments have ended: leave running what the playbook wants, then end."""
-    if any(e.stage is not Stage.ENDED for e in state.experiments.values()):
+    if not state.finished:
         return None
     launch, wanted = state.current, _to_serve(state)
     if launch is None:
-        served = any(other.purpose == "serve" for other in state.launches.values())
+        last = next(reversed(tuple(state.launches.values())), None)
+        served = last is not None and last.purpose == "serve"
         if wanted and not served and state.playbook.at_end != "keep":
             return _request_launch(state, wanted, "serve")
-        return None if _running_tasks(state) else _end(state, "completed", None)
+        return _complete_session(state, None)
     if launch.stage is LaunchStage.FAILED:
         return ev.StopRequested(at=state.now, launch=launch.id, why="it failed")
     if launch.stage is not LaunchStage.READY:
         return None
     if wanted == launch.experiment or state.playbook.at_end == "keep":
-        return None if _running_tasks(state) else _end(state, "completed", launch.id)
+        return _complete_session(state, launch.id)
     return ev.StopRequested(at=state.now, launch=launch.id, why=f"at_end: {state.playbook.at_end}")
+
+
+def _complete_session(state: State, serving: str | None) -> ev.Event | None:
+    """With a person at the screen the session goes on until that person leaves."""
+    return None if state.attended or _running_tasks(state) else _end(state, "completed", serving)
 
 
 def _to_serve(state: State) -> str | None:
@@ -306,7 +323,7 @@ def _to_serve(state: State) -> str | None:
 def _wind_up(state: State) -> ev.Event | None:
     """Interrupted, or the target is lost: stop what runs (or keep it), then end."""
     launch = state.current
-    ending: ev.Ending = "target-lost" if state.lost else "interrupted"
+    ending: ev.Ending = "target-lost" if state.lost else "completed" if state.finished else "interrupted"
     stuck = state.lost and launch and launch.stage in (LaunchStage.REQUESTED, LaunchStage.STOPPING)
     if launch is None or state.keep or stuck:
         return _end(state, ending, launch.id if launch else None)

@@ -19,7 +19,7 @@ from agent.core.model import (
     TaskStatus,
     Verdict,
 )
-from agent.playbook.model import Args, Experiment, Playbook
+from agent.playbook.model import Args, Experiment, Playbook, ResearchEntry
 
 
 class Stage(StrEnum):
@@ -105,7 +105,10 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentState:
-    """An experiment and all that became of it."""
+    """An experiment and all that became of it.
+
+    `asked` is research that a person added. `overruled` experiments run whatever preflights and `when` say.
+    """
 
     spec: Experiment
     stage: Stage = Stage.TODO
@@ -117,6 +120,8 @@ class ExperimentState:
     reason: str = ""
     evidence: tuple[Quote, ...] = ()
     reopened_as: str | None = None
+    asked: tuple[ResearchEntry, ...] = ()
+    overruled: bool = False
 
     @property
     def id(self) -> str:
@@ -138,6 +143,7 @@ class State:
     host: Host
     approved: tuple[str, ...]
     keep: bool
+    attended: bool
     seed: int
     started_at: float
     now: float
@@ -145,6 +151,7 @@ class State:
     tasks: Mapping[str, TaskState] = field(default_factory=dict)
     launches: Mapping[str, Launch] = field(default_factory=dict)
     incumbent: str | None = None
+    paused: bool = False
     interrupted: bool = False
     lost: str | None = None
     ending: Ending | None = None
@@ -155,6 +162,11 @@ class State:
     def current(self) -> Launch | None:
         """The launch that holds the server lane, if any."""
         return next((launch for launch in reversed(tuple(self.launches.values())) if launch.is_up), None)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every experiment has ended."""
+        return all(experiment.stage is Stage.ENDED for experiment in self.experiments.values())
 
     @property
     def measuring(self) -> bool:

@@ -41,7 +41,7 @@ def playbook(*experiments: dict[str, Any], **changes: Any) -> Playbook:
 
 
 def started(book: Playbook, **changes: Any) -> ev.SessionStarted:
-    fields: dict[str, Any] = {"approved": (), "keep": False, "seed": 7, "version": "0"} | changes
+    fields: dict[str, Any] = {"approved": (), "keep": False, "attended": False, "seed": 7, "version": "0"} | changes
     return ev.SessionStarted(at=100.0, session="s", playbook=book, host=HOST, **fields)
 
 

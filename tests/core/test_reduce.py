@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from agent.core import commands as do
 from agent.core import events as ev
+from agent.core.legal import EXPERIMENT_MOVES, IllegalTransition
 from agent.core.model import Failure, Finding, Phase
 from agent.core.plan import approvals_needed
-from agent.core.reduce import EXPERIMENT_MOVES, IllegalTransition, initial, reduce
-from agent.core.schedule import next_decision
+from agent.core.reduce import initial, reduce
+from agent.core.schedule import missing_approvals, next_decision
 from agent.core.state import LaunchStage, Stage, State
 from agent.journal.codec import decode, encode
+from agent.playbook.model import AskEntry
 from tests.core.conftest import World, metrics, playbook, started
 
 FAILURE = Failure(phase=Phase.SERVING, reason="killed", category="native-crash")
@@ -50,9 +52,12 @@ def test_the_table_of_experiment_moves_is_kept(kind: type[ev.Event], stage: Stag
         ev.PrepareRequested: {"step": 0},
         ev.PrepareFinished: {"step": 0, "ok": True, "summary": ""},
         ev.VerdictReached: {"parent": _verdict(), "incumbent": _verdict()},
+        ev.ResearchAdded: {"entry": AskEntry.model_validate({"ask": "what is it?"})},
     }
     make: Any = kind
     event = make(at=200.0, experiment="idea", **more.get(kind, {}), **reason)
+    if kind is ev.ExperimentRetried:
+        state = state.with_experiment("idea", parent=replace(_verdict(), word="failed"))
     if kind is ev.PrepareRequested:
         spec = state.experiments["idea"].spec.model_validate({"id": "idea", "prepare": [{"run": ["x"]}]})
         state = state.with_experiment("idea", spec=spec)
@@ -90,10 +95,12 @@ def test_time_never_goes_back() -> None:
 
 
 class Shuffled(World):
-    """Answers commands in any order, drops launches dead at any point, and may interrupt."""
+    """Answers commands in any order, drops launches dead at any point; a person meddles, and may interrupt."""
 
     def play_randomly(self, book: Any, data: st.DataObject) -> State:
-        start = started(book, approved=tuple(n for e in book.experiments for n in approvals_needed(book, e)))
+        attended = data.draw(st.booleans())
+        needed = tuple(n for e in book.experiments for n in approvals_needed(book, e))
+        start = started(book, approved=() if attended else needed, attended=attended)
         state, self.events = initial(start), [start]
         inbox: list[list[ev.Event]] = []
         interrupt_at = data.draw(st.one_of(st.none(), st.integers(0, 60)))
@@ -102,7 +109,10 @@ class Shuffled(World):
             if event is None:
                 if state.ending:
                     return state
-                if step == interrupt_at or not inbox:
+                action = self._meddle(state, data) if attended and step < 200 else None
+                if action is not None:
+                    event = action
+                elif step == interrupt_at or not inbox:
                     event = ev.InterruptRequested(at=state.now, keep=data.draw(st.booleans()))
                 else:
                     event = self._pick(state, inbox, data)
@@ -112,6 +122,33 @@ class Shuffled(World):
             for command in commands:
                 inbox += [self._answers(state, command, data)]
         raise AssertionError("the session does not end")
+
+    def _meddle(self, state: State, data: st.DataObject) -> ev.Event | None:
+        """What a person at the screen might do; only what the screen offers."""
+        at, some = state.now, data.draw(st.sampled_from(sorted(state.experiments)))
+        experiment = state.experiments[some]
+        running = [t.task.id for t in state.tasks.values() if t.status is None]
+        match data.draw(st.integers(0, 25)):
+            case 0 if experiment.stage is Stage.TODO:
+                return ev.ExperimentSkipped(at=at, experiment=some)
+            case 1 if experiment.stage is Stage.ENDED and experiment.verdict and experiment.verdict.word != "keep":
+                return ev.ExperimentRetried(at=at, experiment=some)
+            case 2 if len(state.experiments) < 9:
+                spec = experiment.spec.model_validate({"id": f"new{len(state.experiments)}", "based_on": some})
+                return ev.ExperimentAdded(at=at, spec=spec)
+            case 3 if state.current:
+                return ev.LaunchAbandoned(at=at, launch=state.current.id)
+            case 4:
+                entry = AskEntry.model_validate({"ask": "what is it?"})
+                return ev.ResearchAdded(at=at, experiment=some, entry=entry)
+            case 5 if running:
+                return ev.TaskAbandoned(at=at, task=running[0])
+            case 6 | 7:
+                return ev.PauseSet(at=at, on=not state.paused)
+            case 8 if missing := missing_approvals(state, experiment.spec):
+                return ev.ApprovalGiven(at=at, needed=missing[0])
+            case _:
+                return None
 
     def _pick(self, state: State, inbox: list[list[ev.Event]], data: st.DataObject) -> ev.Event:
         current = state.current
@@ -143,7 +180,7 @@ def check_invariants(state: State) -> None:
     assert len(running) <= 1
     for experiment in state.experiments.values():
         assert (experiment.stage is Stage.ENDED) == (experiment.verdict is not None)
-        if experiment.verdict and experiment.verdict.word in ("ruled-out", "not-reached"):
+        if experiment.verdict and experiment.verdict.word in ("ruled-out", "not-reached") and not experiment.overruled:
             assert not experiment.launches, "its load was not paid"
     if state.incumbent:
         best = state.experiments[state.incumbent]
@@ -173,7 +210,7 @@ def test_any_order_of_events_keeps_the_invariants(data: st.DataObject) -> None:
     state = shuffled.play_randomly(book_for_chaos(), data)
     assert state.ending in ("completed", "interrupted")
     if state.ending == "completed":
-        assert all(e.stage is Stage.ENDED for e in state.experiments.values())
+        assert state.finished
     first, *rest = [decode(json.loads(json.dumps(encode(event)))) for event in shuffled.events]
     assert isinstance(first, ev.SessionStarted)
     folded = initial(first)

@@ -1,0 +1,82 @@
+"""What may happen when: the legal moves of experiments and launches, as tables."""
+
+from collections.abc import Mapping
+
+from agent.core import events as ev
+from agent.core.state import LaunchStage, Stage, State
+
+# The legal moves of an experiment: the stages in which an event may reach it. Where it goes is the handler's part.
+EXPERIMENT_MOVES: Mapping[type[ev.Event], frozenset[Stage]] = {
+    ev.ExperimentRuledOut: frozenset({Stage.TODO}),
+    ev.ExperimentNotReached: frozenset({Stage.TODO}),
+    ev.ExperimentCompleted: frozenset({Stage.TODO}),
+    ev.ExperimentReopened: frozenset({Stage.ENDED}),
+    ev.PrepareRequested: frozenset({Stage.TODO}),
+    ev.PrepareFinished: frozenset({Stage.PREPARING}),
+    ev.VerdictReached: frozenset({Stage.RUNNING}),
+    ev.ExperimentSkipped: frozenset({Stage.TODO}),
+    ev.ExperimentRetried: frozenset({Stage.ENDED}),
+    ev.ResearchAdded: frozenset(Stage),
+}
+
+ALIVE = frozenset({LaunchStage.REQUESTED, LaunchStage.LOADING, LaunchStage.READY, LaunchStage.MEASURING})
+# What an effect reports after the launch failed or was stopped is late, not wrong: journalled, it changes nothing.
+OVER = frozenset({LaunchStage.FAILED, LaunchStage.STOPPING, LaunchStage.STOPPED})
+
+LAUNCH_MOVES: Mapping[type[ev.Event], frozenset[LaunchStage]] = {
+    ev.LaunchStarted: frozenset({LaunchStage.REQUESTED}) | OVER,
+    ev.PhaseEntered: frozenset({LaunchStage.LOADING}) | OVER,
+    ev.PhaseProgressed: frozenset({LaunchStage.LOADING}) | OVER,
+    ev.ServerReady: frozenset({LaunchStage.LOADING}) | OVER,
+    ev.ServerFailed: ALIVE | OVER,
+    ev.RoundRequested: frozenset({LaunchStage.READY, LaunchStage.MEASURING}),
+    ev.RoundMeasured: frozenset({LaunchStage.MEASURING}) | OVER,
+    ev.RoundFailed: frozenset({LaunchStage.MEASURING}) | OVER,
+    ev.LaunchAbandoned: ALIVE | OVER,
+    ev.StopRequested: ALIVE | {LaunchStage.FAILED},
+    ev.ServerStopped: frozenset({LaunchStage.STOPPING}),
+}
+
+
+class IllegalTransition(Exception):
+    """An event that cannot happen in this state. The message names the events that led to it."""
+
+    def __init__(self, state: State, event: ev.Event, subject: str, stage: str) -> None:
+        story = [name for about, name in state.story if about == subject]
+        trail = " > ".join(story[-12:]) or "nothing"
+        super().__init__(f"{type(event).__name__} is not possible for {subject} in stage {stage}; it saw: {trail}")
+
+
+def check_legal(state: State, event: ev.Event) -> str:
+    """The experiment that the event is about, or an empty text; progress leaves no trace in a story."""
+    if allowed := LAUNCH_MOVES.get(type(event)):
+        name = event.launch  # type: ignore[attr-defined]
+        launch = state.launches.get(name)
+        if launch is None or launch.stage not in allowed:
+            raise IllegalTransition(state, event, name, launch.stage if launch else "unknown")
+        return "" if isinstance(event, ev.PhaseProgressed) else launch.experiment
+    if stages := EXPERIMENT_MOVES.get(type(event)):
+        name = event.experiment  # type: ignore[attr-defined]
+        experiment = state.experiments.get(name)
+        if experiment is None or experiment.stage not in stages:
+            raise IllegalTransition(state, event, name, experiment.stage if experiment else "unknown")
+        return str(name)
+    if isinstance(event, ev.LaunchRequested):
+        _check_launch(state, event)
+        return event.experiment
+    if isinstance(event, ev.TaskProgressed | ev.TaskFinished | ev.TaskAbandoned):
+        task = state.tasks.get(event.task)
+        if task is None or task.status is not None:
+            raise IllegalTransition(state, event, event.task, "ended" if task else "unknown")
+    if isinstance(event, ev.TaskRequested) and event.task.id in state.tasks:
+        raise IllegalTransition(state, event, event.task.id, "started")
+    return ""
+
+
+def _check_launch(state: State, event: ev.LaunchRequested) -> None:
+    experiment = state.experiments.get(event.experiment)
+    wanted = Stage.TODO if event.purpose == "measure" else Stage.ENDED
+    if experiment is None or experiment.stage is not wanted:
+        raise IllegalTransition(state, event, event.experiment, experiment.stage if experiment else "unknown")
+    if state.current or event.launch in state.launches:
+        raise IllegalTransition(state, event, event.experiment, "with the server lane taken")

@@ -1,0 +1,55 @@
+"""Where the screen gets its state from, and where a person's wishes go. Live and replay fill the same Protocol."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from agent.core.events import Event
+from agent.core.state import State
+
+
+class Source(Protocol):
+    """A session that can be looked at. `version` grows with every change of `state`."""
+
+    state: State
+    version: int
+    folder: Path
+    live: bool
+
+    def now(self) -> float:
+        """The time to show, in seconds since the epoch: the clock's, or that of the recorded moment."""
+
+    def submit(self, event: Event) -> None:
+        """Hand in an event from a person. A replay takes none."""
+
+
+class Live:
+    """The running session: the engine calls it after every event, the screen looks at it 20 times a second."""
+
+    live = True
+
+    state: State
+    folder: Path
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._submit: Callable[[Event], None] | None = None
+
+    def connect(self, submit: Callable[[Event], None], folder: Path) -> None:
+        """Take the engine's submit function and the session's folder, before the screen is shown."""
+        self._submit, self.folder = submit, folder
+
+    def __call__(self, before: State, event: Event, after: State) -> None:
+        """The engine's listener."""
+        self.state = after
+        self.version += 1
+
+    def now(self) -> float:
+        """The clock's time."""
+        return time.time()
+
+    def submit(self, event: Event) -> None:
+        """Hand the event to the engine."""
+        if self._submit is not None:
+            self._submit(event)

@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
+from agent.attaching import attach
 from agent.core import commands as do
 from agent.core import events as ev
 from agent.engine import Submit
@@ -70,6 +71,10 @@ class TargetEffects:
     async def start_server(self, command: do.StartServer, submit: Submit) -> None:
         """Start and watch a server; ends in ServerFailed unless a stop cancels it."""
         await self.launcher.run(command.launch, command.config, submit)
+
+    async def attach_server(self, command: do.AttachServer, submit: Submit) -> None:
+        """Watch a server that is not ours; ends in ServerFailed unless a detach cancels it."""
+        await attach(self.target, self.kind, command.launch, command.config, submit)
 
     async def measure_round(self, command: do.MeasureRound, submit: Submit) -> None:
         """Measure one round; ends in RoundMeasured or RoundFailed."""

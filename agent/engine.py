@@ -37,6 +37,9 @@ class Effects(Protocol):
     async def start_server(self, command: do.StartServer, submit: Submit) -> None:
         """Watches until the server dies; ends in ServerFailed unless it is cancelled by a stop."""
 
+    async def attach_server(self, command: do.AttachServer, submit: Submit) -> None:
+        """Watches until the server is gone; ends in ServerFailed unless it is cancelled by a detach."""
+
     async def measure_round(self, command: do.MeasureRound, submit: Submit) -> None:
         """Ends in RoundMeasured or RoundFailed."""
 
@@ -83,8 +86,9 @@ class Engine:
                 self._apply(await self._inbox.get())
         finally:
             await self._cancel(list(self._tasks.values()))
-            if not self.state.ending and self.state.current and not self.state.keep:
-                await self._effects.stop_server(do.StopServer(self.state.current.id, drains=False), self.submit)
+            current = self.state.current
+            if current and not self.state.ending and not self.state.keep and current.purpose != "attach":
+                await self._effects.stop_server(do.StopServer(current.id, drains=False), self.submit)
 
     def _apply(self, event: ev.Event) -> None:
         before = self.state
@@ -112,15 +116,20 @@ class Engine:
                 self._own(f"watch {command.launch}", effects.start_server(command, submit), command)
             case do.MeasureRound():
                 self._own(f"measure {command.launch}", effects.measure_round(command, submit), command)
-            case do.StopServer():
+            case do.AttachServer():
+                self._own(f"watch {command.launch}", effects.attach_server(command, submit), command)
+            case do.StopServer() | do.DetachServer():
                 self._own(f"stop {command.launch}", self._stop(command), command)
             case do.EndSession():
                 pass
 
-    async def _stop(self, command: do.StopServer) -> None:
+    async def _stop(self, command: do.StopServer | do.DetachServer) -> None:
         owned = (self._tasks.get(f"{what} {command.launch}") for what in ("watch", "measure"))
         await self._cancel([task for task in owned if task])
-        await self._effects.stop_server(command, self.submit)
+        if isinstance(command, do.DetachServer):
+            self.submit(ev.ServerStopped(at=time.time(), launch=command.launch, exit_code=None, left=()))
+        else:
+            await self._effects.stop_server(command, self.submit)
 
     def _own(self, name: str, work: Coroutine[Any, Any, None], command: do.Command) -> None:
         task = asyncio.create_task(work, name=name)
@@ -155,7 +164,7 @@ def _broken(command: do.Command, text: str, now: float, state: State) -> ev.Even
             return ev.PrepareFinished(
                 at=now, experiment=command.experiment, step=command.index, ok=False, summary=reason
             )
-        case do.StartServer():
+        case do.StartServer() | do.AttachServer():
             launch = state.launches[command.launch]
             failure = Failure(phase=launch.phase, reason=reason, category="internal")
             return ev.ServerFailed(at=now, launch=command.launch, failure=failure)

@@ -46,6 +46,21 @@ class StartServer:
 
 
 @dataclass(frozen=True, slots=True)
+class AttachServer:
+    """Check and watch a server that is not ours; ends as StartServer does."""
+
+    launch: str
+    config: LaunchConfig
+
+
+@dataclass(frozen=True, slots=True)
+class DetachServer:
+    """Let go of an attached server without touching it; ends in ServerStopped."""
+
+    launch: str
+
+
+@dataclass(frozen=True, slots=True)
 class MeasureRound:
     """Measure one round (after a warm-up, if it is the first); ends in RoundMeasured or RoundFailed."""
 
@@ -74,4 +89,15 @@ class EndSession:
     ending: Ending
 
 
-Command = RunTask | CancelTask | SetQuiet | Prepare | StartServer | MeasureRound | StopServer | EndSession
+Command = (
+    AttachServer
+    | DetachServer
+    | RunTask
+    | CancelTask
+    | SetQuiet
+    | Prepare
+    | StartServer
+    | MeasureRound
+    | StopServer
+    | EndSession
+)

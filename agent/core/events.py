@@ -22,7 +22,8 @@ from agent.core.model import (
 )
 from agent.playbook.model import Args, Experiment, Playbook, ResearchEntry
 
-Purpose = Literal["measure", "serve"]
+# measure: launched for an experiment; serve: left running at the end; attach: somebody else's, only measured.
+Purpose = Literal["measure", "serve", "attach"]
 Ending = Literal["completed", "interrupted", "target-lost"]
 
 
@@ -152,10 +153,13 @@ class LaunchRequested(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchStarted(Event):
-    """The server's process exists. `argv` is the command line as executed (redacted)."""
+    """The server's process exists. `argv` is the command line as executed (redacted).
+
+    An attached server is not ours: its pid is None and its argv empty.
+    """
 
     launch: str
-    pid: int
+    pid: int | None
     port: int
     argv: tuple[str, ...]
 

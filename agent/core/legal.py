@@ -75,7 +75,7 @@ def check_legal(state: State, event: ev.Event) -> str:
 
 def _check_launch(state: State, event: ev.LaunchRequested) -> None:
     experiment = state.experiments.get(event.experiment)
-    wanted = Stage.TODO if event.purpose == "measure" else Stage.ENDED
+    wanted = Stage.ENDED if event.purpose == "serve" else Stage.TODO
     if experiment is None or experiment.stage is not wanted:
         raise IllegalTransition(state, event, event.experiment, experiment.stage if experiment else "unknown")
     if state.current or event.launch in state.launches:

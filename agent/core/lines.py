@@ -44,7 +44,11 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
                 f"prepare step {event.step + 1} {'done' if event.ok else 'failed'}: {event.summary}",
             )
         case ev.LaunchRequested():
-            return event.experiment, f"launch {len(after.launches)}" + (" to serve" if event.purpose == "serve" else "")
+            return event.experiment, f"launch {len(after.launches)}" + {
+                "measure": "",
+                "serve": " to serve",
+                "attach": ": attaching",
+            }[event.purpose]
         case ev.StopRequested():
             return after.launches[event.launch].experiment, f"stopping the server: {event.why}"
         case ev.ServerStopped():
@@ -74,6 +78,8 @@ def _tell_load(before: State, event: ev.Event, after: State) -> tuple[str, str] 
     launch = after.launches[event.launch]  # type: ignore[attr-defined]
     match event:
         case ev.LaunchStarted():
+            if event.pid is None:
+                return launch.experiment, f"attached to the server at port {event.port}"
             return launch.experiment, f"loading: pid {event.pid}, port {event.port}"
         case ev.PhaseEntered():
             return launch.experiment, f"loading: {load_text(launch)}"

@@ -143,7 +143,7 @@ def _launch_requested(state: State, event: ev.LaunchRequested) -> State:
     )
     state = replace(state, launches={**state.launches, launch.id: launch})
     launches = (*state.experiments[event.experiment].launches, launch.id)
-    stage = Stage.RUNNING if event.purpose == "measure" else Stage.ENDED
+    stage = Stage.ENDED if event.purpose == "serve" else Stage.RUNNING
     return state.with_experiment(event.experiment, stage=stage, launches=launches)
 
 
@@ -297,7 +297,8 @@ def _commands(before: State, event: ev.Event, after: State) -> list[do.Command]:
             step = after.experiments[event.experiment].spec.prepare[event.step]
             commands.append(do.Prepare(event.experiment, event.step, step))
         case ev.LaunchRequested():
-            commands.append(do.StartServer(event.launch, event.config))
+            start = do.AttachServer if event.purpose == "attach" else do.StartServer
+            commands.append(start(event.launch, event.config))
         case ev.RoundRequested():
             workload = next(w for w in after.playbook.workloads if w.name == event.workload)
             port = after.launches[event.launch].port
@@ -305,6 +306,8 @@ def _commands(before: State, event: ev.Event, after: State) -> list[do.Command]:
             commands.append(do.MeasureRound(event.launch, port, workload, event.index, event.seed))
         case ev.StopRequested():
             launch = before.launches[event.launch]
+            if launch.purpose == "attach":
+                return [*commands, do.DetachServer(event.launch)]
             commands.append(do.StopServer(event.launch, drains=launch.load_s is not None and not launch.failure))
         case ev.SessionEnded():
             commands.append(do.EndSession(event.ending))

@@ -247,6 +247,8 @@ def _next_experiment(state: State) -> ev.Event | None:
         reason = f"its prepare steps need approval: --approve {' --approve '.join(missing)}"
         return ev.ExperimentNotReached(at=state.now, experiment=experiment.id, reason=reason)
     if state.current is not None:
+        if blocked_by_attached(state):
+            return None if state.attended else _give_up_behind_attached(state, experiment)
         if state.current.stage in (LaunchStage.READY, LaunchStage.FAILED):
             return ev.StopRequested(at=state.now, launch=state.current.id, why=f"{experiment.id} is next")
         return None
@@ -254,7 +256,20 @@ def _next_experiment(state: State) -> ev.Event | None:
         return ev.PrepareRequested(at=state.now, experiment=experiment.id, step=experiment.prepared)
     if _must_wait(state, experiment):
         return None
-    return _request_launch(state, experiment.id, "measure")
+    attach = experiment.spec.baseline == "attach" and not experiment.launches
+    return _request_launch(state, experiment.id, "attach" if attach else "measure")
+
+
+def blocked_by_attached(state: State) -> bool:
+    """Whether a server that is not ours holds the lane: it is never stopped, only waited for."""
+    launch = state.current
+    return launch is not None and launch.purpose == "attach" and launch.stage is LaunchStage.READY
+
+
+def _give_up_behind_attached(state: State, experiment: ExperimentState) -> ev.Event:
+    port = state.current.port if state.current else None
+    reason = f"the attached server at port {port} still runs; it is not ours to stop"
+    return ev.ExperimentNotReached(at=state.now, experiment=experiment.id, reason=reason)
 
 
 def _is_runnable(state: State, experiment: ExperimentState) -> bool:
@@ -300,6 +315,8 @@ def _finish(state: State) -> ev.Event | None:
         return ev.StopRequested(at=state.now, launch=launch.id, why="it failed")
     if launch.stage is not LaunchStage.READY:
         return None
+    if launch.purpose == "attach":
+        return _complete_session(state, launch.id)
     if wanted == launch.experiment or state.playbook.at_end == "keep":
         return _complete_session(state, launch.id)
     return ev.StopRequested(at=state.now, launch=launch.id, why=f"at_end: {state.playbook.at_end}")
@@ -329,6 +346,7 @@ def _wind_up(state: State) -> ev.Event | None:
         return _end(state, ending, launch.id if launch else None)
     if launch.stage is LaunchStage.STOPPING:
         return None
+    # An attached server is let go, which is all that a stop does to it.
     return ev.StopRequested(at=state.now, launch=launch.id, why=ending)
 
 

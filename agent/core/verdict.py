@@ -106,7 +106,7 @@ def _against(state: State, launch: Launch, reference: str) -> Verdict:
     objective = state.playbook.objective
     launches = [state.launches[name] for name in state.experiments[reference].launches]
     judged = state.experiments[reference].verdict
-    values = [v for other in launches if other.purpose == "measure" for v in objective_values(other, objective)]
+    values = [v for other in launches if other.purpose != "serve" for v in objective_values(other, objective)]
     if not values or judged is None or judged.word == "invalid":
         return Verdict(word="inconclusive", against=reference, reason=f"{reference} has no valid numbers")
     return compare(objective_values(launch, objective), values, objective, reference)

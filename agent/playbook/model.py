@@ -273,12 +273,15 @@ class PrepareStep(Strict):
 
 
 class Experiment(Strict):
-    """One change to try. `args` and `env` are laid over those of `based_on`."""
+    """One change to try. `args` and `env` are laid over those of `based_on`.
+
+    `baseline: attach` measures a server that runs already at `args.port` instead of launching one.
+    """
 
     id: ExperimentId
     why: str = ""
     based_on: str | None = None
-    baseline: Switch = False
+    baseline: Switch | Literal["attach"] = False
     args: Args = {}
     env: Env = {}
     server: ServerOverride | None = None

@@ -65,6 +65,18 @@ def _check_baseline(outline: Outline, report: Report) -> None:
     if table_at(first.table, "when"):
         message = "the baseline runs first; it cannot wait for another experiment"
         report.add(first.table.entries["when"][0].place, (*first.path, "when"), message)
+    _check_attached(first, outline, report)
+
+
+def _check_attached(first: Draft, outline: Outline, report: Report) -> None:
+    if not first.baseline or first.baseline.text != "attach":
+        return
+    servers = (table_at(outline.root, "server", "args"), table_at(first.table, "args"))
+    if not any(args and scalar_at(args, "port") for args in servers):
+        message = "baseline: attach needs to know where the server listens"
+        report.add(
+            first.baseline.place, (*first.path, "baseline"), message, hint="give its port under args: {port: 30000}"
+        )
 
 
 def _check_workloads(outline: Outline, report: Report) -> None:

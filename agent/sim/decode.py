@@ -64,7 +64,7 @@ class Decoder:
     async def _unstalled(self) -> float:
         """Wait while a rank is stopped; the seconds that it took."""
         began = time.monotonic()
-        while self.stalled():  # noqa: ASYNC110  (the state is of other processes: /proc has no event for it)
+        while self.stalled():
             await asyncio.sleep(STALL_POLL_S)
         return time.monotonic() - began
 

@@ -12,7 +12,8 @@ import pytest
 from tests.session.kit import Session, run, small_playbook
 
 TABLE = "sglang:srt/distributed/device_communicators/all_reduce_utils.py"
-MIN_GAIN = 0.10
+# Far from every effect below: a busy machine makes rounds differ by several per cent.
+MIN_GAIN = 0.15
 # Flags of the simulated tree that no rule of its own gives a meaning.
 FLAGS = ["enable-mscclpp", "enable-nccl-nvls", "enable-symm-mem", "enable-mixed-chunk", "enable-torch-compile"]
 
@@ -30,14 +31,14 @@ def world_of(draw: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
     rules: list[dict[str, Any]] = []
     experiments: list[dict[str, Any]] = [{"id": base, "args": {"disable-custom-all-reduce": True}}]
     for name, flag in zip(ids, FLAGS, strict=False):
-        effect = draw.choice([1.3, 1.2, 1.0, 0.8, 0.6, "dies", "refused"])
+        effect = draw.choice([1.4, 1.3, 1.0, 0.7, 0.6, "dies", "refused"])
         rules.append({"when": {"flags": {flag.replace("-", "_"): True}}, "then": _effect(effect)})
         experiments.append(
             {"id": name, "based_on": draw.choice([base, base, experiments[-1]["id"]]), "args": {flag: True}}
         )
     symm = {"table-has-key": {"in": TABLE, "table": "TORCH_SYMM_MEM_ALL_REDUCE_MAX_SIZES", "key": "{gpu.sm_major}"}}
     experiments.append({"id": "symm", "args": {"enable-torch-symm-mem": True}, "preflight": [symm]})
-    rules.append({"when": {"flags": {"enable_torch_symm_mem": True}}, "then": {"factor": 1.25}})
+    rules.append({"when": {"flags": {"enable_torch_symm_mem": True}}, "then": {"factor": 1.35}})
     watched = draw.sample(ids[: len(FLAGS)], 2)
     experiments.append(
         {
@@ -63,7 +64,8 @@ def world_of(draw: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
         "rules": rules,
     }
     changes = {"min_gain": f"{MIN_GAIN:.0%}", "workload": "w"}
-    return world, small_playbook(experiments[0], *tail, objective=changes)
+    workload = {"name": "w", "input_len": 32, "output_len": 64, "requests": 2, "rounds": 5}
+    return world, small_playbook(experiments[0], *tail, objective=changes, workloads=[workload])
 
 
 def _effect(effect: float | str) -> dict[str, Any]:

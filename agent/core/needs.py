@@ -1,0 +1,131 @@
+"""What waits for a person: steps to approve, flags to accept, questions that need a key."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agent.core.model import Quote
+from agent.core.plan import approvals_needed, config_of
+from agent.core.state import Stage, State, TaskState
+from agent.playbook.model import Args, ArgValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A step that changes the host. `run` is the argv as it would be executed, `needed` the `ID@HASH` of its bytes."""
+
+    key: str
+    experiment: str
+    step: int
+    steps: int
+    run: tuple[str, ...]
+    creates: str | None
+    target: str
+    needed: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """Flags that a finding says are demanded: `changes` are (flag, value now, value then); None is not given.
+
+    `from_llm` tells that a language model says so, not the source.
+    """
+
+    key: str
+    experiment: str
+    task: str
+    summary: str
+    adds: Args
+    changes: tuple[tuple[str, ArgValue, ArgValue], ...]
+    quotes: tuple[Quote, ...]
+    from_llm: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingKey:
+    """A question that cannot be asked without a key for the LLM."""
+
+    key: str
+    experiment: str
+    task: str
+    question: str
+    summary: str
+
+
+Need = Approval | Completion | MissingKey
+
+
+def needs(state: State) -> tuple[Need, ...]:
+    """All that waits for a person, what holds up a launch first; nothing once the session has ended."""
+    if state.ending:
+        return ()
+    return (*_approvals(state), *_completions(state), *_missing_keys(state))
+
+
+def target_name(state: State) -> str:
+    """The host as people call it: the name it is reached by, and what it calls itself where that differs."""
+    target = state.playbook.target
+    name = target if isinstance(target, str) else f"ssh {target.ssh}"
+    return name if state.host.name in name else f"{name} ({state.host.name})"
+
+
+def _approvals(state: State) -> Iterator[Approval]:
+    for experiment in state.experiments.values():
+        if experiment.stage is not Stage.TODO:
+            continue
+        spec = experiment.spec
+        for step, (prepare, needed) in enumerate(
+            zip(spec.prepare, approvals_needed(state.playbook, spec), strict=True)
+        ):
+            if step >= experiment.prepared and needed not in state.approved:
+                yield Approval(
+                    key=f"{experiment.id}/prepare{step + 1}",
+                    experiment=experiment.id,
+                    step=step,
+                    steps=len(spec.prepare),
+                    run=prepare.run,
+                    creates=prepare.creates,
+                    target=target_name(state),
+                    needed=needed,
+                    why=spec.why,
+                )
+
+
+def _completions(state: State) -> Iterator[Completion]:
+    if state.playbook.accept == "resolver":
+        return
+    for task in state.tasks.values():
+        if completion := _completion(state, task):
+            yield completion
+
+
+def _completion(state: State, task: TaskState) -> Completion | None:
+    experiment = state.experiments[task.task.experiment]
+    if task.finding is None or not task.finding.requires or experiment.stage is not Stage.TODO:
+        return None
+    present = config_of(state, experiment.id).args
+    adds = {flag: value for flag, value in task.finding.requires.items() if present.get(flag) != value}
+    if not adds:
+        return None
+    return Completion(
+        key=task.task.id,
+        experiment=experiment.id,
+        task=task.task.id,
+        summary=task.finding.summary,
+        adds=adds,
+        changes=tuple((flag, present.get(flag), value) for flag, value in adds.items()),
+        quotes=task.finding.quotes,
+        from_llm=task.task.kind == "ask",
+    )
+
+
+def _missing_keys(state: State) -> Iterator[MissingKey]:
+    for task in state.tasks.values():
+        if task.status == "needs-key" and state.experiments[task.task.experiment].stage is not Stage.ENDED:
+            yield MissingKey(
+                key=task.task.id,
+                experiment=task.task.experiment,
+                task=task.task.id,
+                question=task.task.title,
+                summary=task.finding.summary if task.finding else "",
+            )

@@ -3,6 +3,7 @@
 from textual.app import App
 
 from tui.screens.base import StateScreen
+from tui.screens.replay import ReplayScreen
 from tui.screens.run import RunScreen
 from tui.source import Source
 
@@ -21,8 +22,8 @@ class TunebotApp(App[None]):
         self._shown = (-1, -1)
 
     def on_mount(self) -> None:
-        """Begin with the run screen."""
-        self.push_screen(RunScreen())
+        """Begin with the run screen, or that of a recorded session."""
+        self.push_screen(RunScreen() if self.source.live else ReplayScreen())
         self.set_interval(1 / FRAMES_PER_SECOND, self.refresh_state)
 
     def refresh_state(self) -> None:

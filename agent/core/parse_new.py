@@ -144,6 +144,8 @@ def _unknown(change: Change, parent: LaunchConfig, known_flags: Flags) -> list[s
             problems.append(f"{parent.kind} has no flag {shown(flag)}{hint}")
         elif (other := inherited.get(usual.get(flag, flag), flag)) != flag:
             problems.append(f"{shown(flag)} is another spelling of {shown(other)}: write {shown(other)} to replace it")
+        # Two new spellings of one flag would both reach the server; the second one is the problem.
+        inherited.setdefault(usual.get(flag, flag), flag)
     return problems
 
 

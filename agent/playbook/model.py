@@ -281,7 +281,7 @@ class Experiment(Strict):
     id: ExperimentId
     why: str = ""
     based_on: str | None = None
-    baseline: Switch | Literal["attach"] = False
+    baseline: Literal[True, False, "attach"] = False
     args: Args = {}
     env: Env = {}
     server: ServerOverride | None = None

@@ -161,9 +161,12 @@ def _shape_hint(spot: Spot, kind: str) -> str | None:
         and resolve(Scalar(node.place, node.text, True)) != node.text
     ):
         return "remove the quotes"
-    if kind == "bool_type" and node.text.lower() in ("yes", "no", "on", "off"):
-        return f"write {'true' if node.text.lower() in ('yes', 'on') else 'false'}"
-    return None
+    return _switch_hint(node.text) if kind == "bool_type" else None
+
+
+def _switch_hint(text: str) -> str | None:
+    meant = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(text.lower())
+    return f"write {meant}" if meant else None
 
 
 def _literal(spot: Spot, name: str, expected: str, report: Report) -> tuple[str, str | None]:
@@ -171,7 +174,9 @@ def _literal(spot: Spot, name: str, expected: str, report: Report) -> tuple[str,
     if spot.path == ("server", "kind") and text:
         return f"server kind {shown(text)} is not supported", "supported are sglang and vllm"
     words = expected.replace(" or ", ", ").replace("'", "").split(", ")
-    return f"{name}: expected {_listed(words)}, found {found(spot.node)}", _did_you_mean(text, words, report)
+    words = [word.lower() if word in ("True", "False") else word for word in words]
+    hint = _switch_hint(text) if "true" in words else _did_you_mean(text, words, report)
+    return f"{name}: expected {_listed(words)}, found {found(spot.node)}", hint
 
 
 def _listed(words: list[str]) -> str:

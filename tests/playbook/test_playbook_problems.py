@@ -31,7 +31,7 @@ def test_twenty_mistakes_are_told_at_once() -> None:
         "14:12: workload 'single' is defined twice, first on line 13",
         "16:9: experiments[0].id: 'base line' cannot be a name here; "
         "use up to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit",
-        "17:15: experiments[0].baseline: expected true or false",
+        "17:15: experiments[0].baseline: expected one of true, false, attach",
         "19:15: based_on: there is no experiment 'secnod'; did you mean 'second'?",
         "21:5: duplicate key 'args', first on line 20",
         "23:9: unknown preflight check 'table-has-keys'; did you mean 'table-has-key'?",
@@ -163,7 +163,7 @@ def test_what_cannot_be_read(data: bytes, expected: str) -> None:
         ),
         # the baseline
         ("baseline: true", "why: x", "12:1: no experiment is the baseline"),
-        ("baseline: true", "baseline: yes", "13:26: experiments[0].baseline: expected true or false, found 'yes'; wri"),
+        ("baseline: true", "baseline: yes", "13:26: experiments[0].baseline: expected one of true, false, attach, found 'yes'; wri"),
         ("{id: base, ", "{id: b@se, ", "13:10: id: 'b@se' cannot be a name here"),
         ("{id: base, ", "{", "13:5: missing key 'id' in experiments[0]"),
         ("{id: base, baseline: true}", "base", "13:5: experiments[0]: expected a mapping, found 'base'"),

@@ -69,9 +69,9 @@ async def test_it_is_measured_and_left_alone(foreign: Any, tmp_path: Path) -> No
 async def test_other_flags_than_asked_make_it_invalid(foreign: Any, tmp_path: Path) -> None:
     port, process, _ = foreign
     await listening(port)
-    session = await run(playbook(port, **{"chunked-prefill-size": 4096}), tmp_path)
+    session = await run(playbook(port, **{"load-format": "dummy"}), tmp_path)
     assert session.words == {"base": "invalid"}
-    assert "chunked-prefill-size" in session.state.experiments["base"].reason
+    assert "load-format" in session.state.experiments["base"].reason
     assert process.poll() is None
 
 

@@ -1,0 +1,166 @@
+"""Everything there is to see of one experiment, as plain values: flags, research, loads, numbers, verdicts, its end."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.core.flag_views import FlagRow, command_of, config_used, env_rows, flag_rows
+from agent.core.load_views import Load, loads_of
+from agent.core.model import LaunchConfig, PreflightOutcome, Quote, TaskStatus, Verdict
+from agent.core.number_views import Measured, measured_of
+from agent.core.plan import approvals_needed
+from agent.core.state import ExperimentState, Stage, State, TaskState
+from agent.core.views import GLYPHS, command_line, now_text, place_of, todo_reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    """A preflight or a research task of the experiment; `summary` is its finding or what it does at the moment."""
+
+    id: str
+    kind: str
+    title: str
+    status: TaskStatus | Literal["running"]
+    outcome: PreflightOutcome | None
+    summary: str
+    quotes: tuple[Quote, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadEnd:
+    """Why an idea is not to be pursued, and what that was seen on."""
+
+    reason: str
+    scope: tuple[tuple[str, str], ...]
+    evidence: tuple[Quote, ...]
+    reopened_as: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A prepare step: the command as one would type it, the `ID@HASH` of its bytes, and how far it is."""
+
+    number: int
+    command: str
+    creates: str
+    needed: str
+    status: Literal["done", "running", "failed", "approved", "waits for approval"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """One experiment. `command` is what one would type; `started` tells whether it ever ran like this."""
+
+    experiment: str
+    glyph: str
+    word: str
+    now: str
+    why: str
+    parent: str
+    when: str
+    incumbent: bool
+    flags: tuple[FlagRow, ...]
+    env: tuple[FlagRow, ...]
+    steps: tuple[Step, ...]
+    preflights: tuple[TaskView, ...]
+    research: tuple[TaskView, ...]
+    loads: tuple[Load, ...]
+    measured: tuple[Measured, ...]
+    verdicts: tuple[Verdict, ...]
+    dead_end: DeadEnd | None
+    command: str
+    started: bool
+
+
+def details(state: State, name: str, now: float) -> Details:
+    """The experiment `name` as it is at `now`."""
+    experiment = state.experiments[name]
+    parent = experiment.spec.based_on
+    verdicts = tuple(dict.fromkeys(v for v in (experiment.parent, experiment.incumbent) if v))
+    config = config_used(state, experiment)
+    word = experiment.verdict.word if experiment.verdict else str(place_of(state, experiment)).lower()
+    return Details(
+        experiment=name,
+        glyph=GLYPHS.get(word, "●"),
+        word=word,
+        now="" if experiment.stage is Stage.ENDED else now_text(state, experiment),
+        why=experiment.spec.why,
+        parent=parent or "",
+        when="" if experiment.stage is Stage.ENDED else todo_reason(state, experiment),
+        incumbent=state.incumbent == name,
+        flags=flag_rows(state, experiment, config),
+        env=env_rows(state, experiment, config),
+        steps=tuple(_steps(state, experiment)),
+        preflights=tuple(_tasks(state, experiment, preflights=True)),
+        research=tuple(_tasks(state, experiment, preflights=False)),
+        loads=loads_of(state, experiment, now),
+        measured=tuple(measured_of(state, experiment)),
+        verdicts=verdicts,
+        dead_end=_dead_end(state, experiment, config),
+        command=command_of(state, name),
+        started=any(state.launches[launch].argv for launch in experiment.launches),
+    )
+
+
+def _steps(state: State, experiment: ExperimentState) -> Iterator[Step]:
+    needed = approvals_needed(state.playbook, experiment.spec)
+    for index, (step, approval) in enumerate(zip(experiment.spec.prepare, needed, strict=True)):
+        status: Literal["done", "running", "failed", "approved", "waits for approval"]
+        if index < experiment.prepared:
+            status = "done"
+        elif index == experiment.prepared and experiment.stage is Stage.PREPARING:
+            status = "running"
+        elif index == experiment.prepared and experiment.verdict and experiment.verdict.word == "failed":
+            status = "failed"
+        else:
+            status = "approved" if approval in state.approved else "waits for approval"
+        yield Step(
+            number=index + 1,
+            command=command_line(step.run),
+            creates=step.creates or "",
+            needed=approval,
+            status=status,
+        )
+
+
+def _tasks(state: State, experiment: ExperimentState, *, preflights: bool) -> Iterator[TaskView]:
+    for task in state.tasks.values():
+        if task.task.experiment == experiment.id and (task.task.kind == "preflight") is preflights:
+            yield task_view(task)
+
+
+def task_view(task: TaskState) -> TaskView:
+    """One background task."""
+    finding = task.finding
+    return TaskView(
+        id=task.task.id,
+        kind=task.task.kind,
+        title=task.task.title,
+        status=task.status or "running",
+        outcome=finding.outcome if finding else None,
+        summary=finding.summary if finding else task.action,
+        quotes=finding.quotes if finding else (),
+    )
+
+
+def _dead_end(state: State, experiment: ExperimentState, config: LaunchConfig) -> DeadEnd | None:
+    verdict = experiment.verdict
+    if experiment.stage is not Stage.ENDED or not verdict or verdict.word not in ("failed", "ruled-out", "worse"):
+        return None
+    return DeadEnd(
+        reason=verdict.reason,
+        scope=tuple(_scope(state, config)),
+        evidence=experiment.evidence,
+        reopened_as=experiment.reopened_as,
+    )
+
+
+def _scope(state: State, config: LaunchConfig) -> Iterator[tuple[str, str]]:
+    """What a result was seen on: where one of these changes, it may no longer hold."""
+    kinds = Counter((f"{gpu.name} (SM{gpu.sm_major}{gpu.sm_minor})", gpu.driver) for gpu in state.host.gpus)
+    for (name, driver), count in kinds.items():
+        yield "GPU", f"{count}x {name}, driver {driver}"
+    yield "host", state.host.name + (" (simulated)" if state.host.simulated else "")
+    yield "server", f"{config.kind} {config.version or 'of any version'}"
+    yield "environment", command_line(config.command)

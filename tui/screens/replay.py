@@ -1,0 +1,89 @@
+"""The run screen of a recorded session: the same picture, with a scrub bar and the keys that move it."""
+
+from collections.abc import Collection
+from typing import ClassVar, cast
+
+from textual.binding import Binding, BindingType
+from textual.widgets import Footer
+
+from agent.core.state import State
+from agent.replay import MarkKind
+from tui.replay_source import PHASES, VERDICTS, ReplaySource
+from tui.screens.run import RunScreen
+from tui.widgets.scrub import ScrubBar
+
+
+class ReplayScreen(RunScreen):
+    """Reviews a session. What a person tries to change is refused in words."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "toggle", "play/pause", id="replay.toggle"),
+        Binding("left", "step(-1)", "event", key_display="←", id="replay.back"),
+        Binding("right", "step(1)", "event", key_display="→", id="replay.forward"),
+        Binding("comma,shift+left", "phase(False)", "phase", key_display=",", id="replay.phase-back"),
+        Binding("full_stop,shift+right", "phase(True)", "phase", key_display=".", id="replay.phase"),
+        Binding("{", "verdict(False)", "verdict", key_display="{", id="replay.verdict-back"),
+        Binding("}", "verdict(True)", "verdict", key_display="}", id="replay.verdict"),
+        Binding("minus", "pace(-1)", "slower", key_display="-", id="replay.slower"),
+        Binding("plus,equals_sign", "pace(1)", "faster", key_display="+", id="replay.faster"),
+        Binding("home", "seek(0)", "start", id="replay.start"),
+        Binding("end", "seek(1)", "end", id="replay.end"),
+    ]
+
+    @property
+    def replay(self) -> ReplaySource:
+        """The source, which is a replay."""
+        return cast(ReplaySource, self.source)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._refused = 0
+
+    async def on_mount(self) -> None:
+        """Add the bar above the footer."""
+        await self.mount(ScrubBar(self.replay), before=self.query_one(Footer))
+
+    def show(self, state: State, now: float) -> None:
+        """Draw all parts, and say so where something was refused."""
+        super().show(state, now)
+        if self.replay.refused != self._refused:
+            self._refused = self.replay.refused
+            self.notify("This is a replay: nothing can be changed.", markup=False)
+
+    def action_toggle(self) -> None:
+        """Play or pause."""
+        self.replay.toggle()
+        self._follow()
+
+    def action_step(self, events: int) -> None:
+        """One event on or back."""
+        self.replay.step(events)
+        self._follow()
+
+    def action_phase(self, forward: bool) -> None:
+        """The next or previous phase of a load."""
+        self._jump(PHASES, forward)
+
+    def action_verdict(self, forward: bool) -> None:
+        """The next or previous verdict, dead ends among them."""
+        self._jump(VERDICTS, forward)
+
+    def action_pace(self, steps: int) -> None:
+        """Faster or slower."""
+        self.replay.pace(steps)
+        self._follow()
+
+    def action_seek(self, fraction: float) -> None:
+        """The start or the end."""
+        self.replay.seek(fraction)
+        self._follow()
+
+    def _jump(self, kinds: Collection[MarkKind], forward: bool) -> None:
+        if not self.replay.jump(kinds, forward):
+            self.app.bell()
+        self._follow()
+
+    def _follow(self) -> None:
+        # A key answers at once, not at the next frame.
+        self.show(self.source.state, self.source.now())
+        self.query_one(ScrubBar).follow()

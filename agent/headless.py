@@ -85,4 +85,6 @@ def ledger_line(state: State) -> str:
     kinds: tuple[TaskKind, ...] = ("grep", "read", "probe", "ask", "preflight")
     done = {kind: [t for t in state.tasks.values() if t.task.kind == kind and t.status] for kind in kinds}
     research = ", ".join(f"{len(tasks)} {kind}" for kind, tasks in done.items() if tasks) or "none"
-    return f"{len(loads)} loads paid ({duration(loading)}), {len(saved)} saved by preflights; research: {research}"
+    worth = f" (about {duration(len(saved) * loading / len(loads))})" if saved and loads else ""
+    paid = f"{len(loads)} loads paid ({duration(loading)}), {len(saved)} saved by preflights{worth}"
+    return f"{paid}; research: {research}"

@@ -12,22 +12,28 @@ from tui.replay_source import PHASES, VERDICTS, ReplaySource
 from tui.screens.run import RunScreen
 from tui.widgets.scrub import ScrubBar
 
+_EVENT, _PHASE, _VERDICT, _SPEED = (
+    Binding.Group(name, compact=True) for name in ("event", "phase", "verdict", "speed")
+)
+
 
 class ReplayScreen(RunScreen):
     """Reviews a session. What a person tries to change is refused in words."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "toggle", "play/pause", id="replay.toggle"),
-        Binding("left", "step(-1)", "event", key_display="←", id="replay.back"),
-        Binding("right", "step(1)", "event", key_display="→", id="replay.forward"),
-        Binding("comma,shift+left", "phase(False)", "phase", key_display=",", id="replay.phase-back"),
-        Binding("full_stop,shift+right", "phase(True)", "phase", key_display=".", id="replay.phase"),
-        Binding("{", "verdict(False)", "verdict", key_display="{", id="replay.verdict-back"),
-        Binding("}", "verdict(True)", "verdict", key_display="}", id="replay.verdict"),
-        Binding("minus", "pace(-1)", "slower", key_display="-", id="replay.slower"),
-        Binding("plus,equals_sign", "pace(1)", "faster", key_display="+", id="replay.faster"),
-        Binding("home", "seek(0)", "start", id="replay.start"),
-        Binding("end", "seek(1)", "end", id="replay.end"),
+        Binding("space", "toggle", "play", id="replay.toggle"),
+        Binding("left", "step(-1)", "event back", key_display="←", group=_EVENT, id="replay.back"),
+        Binding("right", "step(1)", "event on", key_display="→", group=_EVENT, id="replay.forward"),
+        Binding(
+            "comma,shift+left", "phase(False)", "phase back", key_display=",", group=_PHASE, id="replay.phase-back"
+        ),
+        Binding("full_stop,shift+right", "phase(True)", "phase on", key_display=".", group=_PHASE, id="replay.phase"),
+        Binding("{", "verdict(False)", "verdict back", key_display="{", group=_VERDICT, id="replay.verdict-back"),
+        Binding("}", "verdict(True)", "verdict on", key_display="}", group=_VERDICT, id="replay.verdict"),
+        Binding("minus", "pace(-1)", "slower", key_display="-", group=_SPEED, id="replay.slower"),
+        Binding("plus,equals_sign", "pace(1)", "faster", key_display="+", group=_SPEED, id="replay.faster"),
+        Binding("home", "seek(0)", "to the start", show=False, id="replay.start"),
+        Binding("end", "seek(1)", "to the end", show=False, id="replay.end"),
     ]
 
     @property

@@ -14,6 +14,7 @@ from tui.widgets.view import ViewStatic
 
 FRAMES_PER_SECOND = 20
 
+_MUTED = "$foreground 60%"
 _LAUNCH = "┼"
 _KNOB = "●"
 _RANK: tuple[MarkKind, ...] = ("launch", "needs", "verdict", "dead end")
@@ -21,7 +22,7 @@ _RANK: tuple[MarkKind, ...] = ("launch", "needs", "verdict", "dead end")
 
 _STYLES: Mapping[str, str] = {
     "keep": "$text-success",
-    "no-gain": "$text-muted",
+    "no-gain": _MUTED,
     "inconclusive": "$text-warning",
     "invalid": "$text-warning",
     "worse": "$text-warning",
@@ -84,7 +85,7 @@ def track_marks(recording: Recording, width: int) -> dict[int, tuple[str, str]]:
 def glyph_of(mark: Mark) -> tuple[str, str]:
     """The glyph and the style of a mark."""
     if mark.kind == "launch":
-        return _LAUNCH, "$text-muted"
+        return _LAUNCH, _MUTED
     if mark.kind == "needs":
         return "!", "$text-warning"
     word = mark.text.rpartition(" ")[2]
@@ -143,7 +144,7 @@ class ScrubBar(ViewStatic[ScrubView]):
             return plain(_KNOB, "bold $text-primary")
         if cell in self._marks:
             return plain(*self._marks[cell])
-        return plain("━", "$primary") if cell < knob else plain("─", "$text-muted")
+        return plain("━", "$primary") if cell < knob else plain("─", _MUTED)
 
 
 def _status(view: ScrubView) -> Content:
@@ -153,7 +154,7 @@ def _status(view: ScrubView) -> Content:
     time = f"{duration(view.elapsed_s):>{len(whole)}} of {whole}"
     event = f"event {view.index:>{len(str(view.last))}}/{view.last}"
     left = f"{glyph} {word:<7} {view.speed:>2}x   {time}   "
-    parts = [plain("replay ", "bold $text-warning"), left, plain(event, "$text-muted")]
+    parts = [plain("replay ", "bold $text-warning"), left, plain(event, _MUTED)]
     room = view.width - len("replay ") - len(left) - len(event)
     if view.latest is not None and room > 12:
         mark, style = glyph_of(view.latest)

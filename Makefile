@@ -5,10 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check worlds real clean help
+.PHONY: setup demo test check worlds real bench-screen picture clean help
 
 help:  ## what there is
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 setup: $(READY)  ## a virtual environment with tunebot and its tools
 
@@ -36,6 +36,12 @@ check: $(READY)  ## style, types, import contracts
 real: $(READY)  ## a real vLLM on this machine's CPU (the first run installs it into the cache folder: 4 GB)
 	$(PYTHON) tests/real/setup_vllm.py
 	$(BIN)/python tests/real/run.py
+
+bench-screen: $(READY)  ## keys in a log flood, and memory after eight hours, against their limits
+	$(BIN)/python -m tests.bench_screen
+
+picture: $(READY)  ## docs/screen.svg, from the recorded session
+	$(BIN)/python docs/picture.py
 
 clean:  ## remove the virtual environment
 	rm -rf $(VENV)

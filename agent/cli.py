@@ -3,8 +3,10 @@
 import argparse
 import json
 import os
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +15,10 @@ from agent import __version__
 from agent.diagnostics import Exit, UserError, complain
 
 if TYPE_CHECKING:
+    from agent.core.events import Ending
     from agent.playbook.model import Playbook
+    from agent.run import Options
+    from tui.source import Live
 
 EXAMPLES = """\
 examples:
@@ -21,7 +26,9 @@ examples:
   tunebot check playbooks/example.yaml             problems with their positions, or the plan
   tunebot run my.yaml --headless                   run a playbook, one line a change
   tunebot run my.yaml --headless --approve cuda13@1f2e3d4c5b6a
-  tunebot replay logs/20261130-101500-my-1a2b --headless
+  tunebot replay logs/20261130-101500-my-1a2b     review a session: any moment of it, forwards and backwards
+  tunebot try gpu8 cuda-graph-max-bs=256           one experiment on the baseline of the last session on gpu8
+  tunebot                                          choose a playbook to run or a session to review
 
 exit codes: 0 the playbook ran to its end (dead ends are results), 1 a fault in tunebot, 2 a bad playbook or argument,
 3 the target could not be used, 130 interrupted
@@ -52,7 +59,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tunebot {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser.set_defaults(handler=_start, headless=False, target=None, approve=[], keep=False, logs=Path("logs"))
+    commands = parser.add_subparsers(metavar="COMMAND")
 
     run = commands.add_parser("run", help="run a playbook", description="Run a playbook to its end.")
     run.add_argument("playbook", help="a playbook file, or the name of a shipped one")
@@ -68,6 +76,16 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="print one JSON object")
     check.set_defaults(handler=_check)
 
+    doctor = commands.add_parser(
+        "doctor",
+        help="whether a target can be used, and what to do where not",
+        description="Look at a target: connection, Python, work folder, disk, who holds its GPUs. "
+        "Exit code 0: it can be used, 3: it cannot.",
+    )
+    doctor.add_argument("on", metavar="TARGET", help="local, simulated, ssh:HOST or a name of targets.yaml")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
+    doctor.set_defaults(handler=_doctor)
+
     schema = commands.add_parser("schema", help="print the JSON Schema of playbooks")
     schema.set_defaults(handler=_schema)
 
@@ -75,12 +93,35 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("session", type=Path, help="a session's folder")
     replay.add_argument("--headless", action="store_true", help="print the lines that the session printed")
     replay.set_defaults(handler=_replay)
+
+    explain = commands.add_parser(
+        "explain",
+        help="what became of the server whose log this is, and why",
+        description="Say what became of a server, by which line of its log, and what to try. "
+        "Exit code 0: healthy, 1: failed or hung, 2: not a log.",
+    )
+    explain.add_argument("files", nargs="*", default=["-"], metavar="FILE", help="plain, gzip or zstd; - is stdin")
+    explain.add_argument("--json", action="store_true", help="print one JSON object")
+    explain.add_argument("--server", choices=("auto", "sglang", "vllm", "llamacpp"), default="auto")
+    explain.set_defaults(handler=_explain)
+
+    attempt = commands.add_parser(
+        "try",
+        help="run one experiment on the last baseline",
+        description="Run one experiment on the baseline of the last session on a target.",
+    )
+    attempt.add_argument("on", metavar="TARGET", help="local, simulated, ssh:HOST or a name of targets.yaml")
+    attempt.add_argument("changes", nargs="+", metavar="FLAG=VALUE", help="or FLAG, FLAG=null, ENV:NAME=VALUE")
+    _add_run_options(attempt, target=False)
+    attempt.set_defaults(handler=_try)
     return parser
 
 
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
+def _add_run_options(parser: argparse.ArgumentParser, target: bool = True) -> None:
     parser.add_argument("--headless", action="store_true", help="print one line a change instead of the screen")
-    parser.add_argument("--target", help="local, simulated or simulated:WORLD, instead of the playbook's")
+    if target:
+        help_ = "local, simulated, simulated:WORLD, ssh:HOST or a name of targets.yaml, instead of the playbook's"
+        parser.add_argument("--target", help=help_)
     parser.add_argument("--approve", action="append", default=[], metavar="ID@HASH", help="approve a prepare step")
     parser.add_argument("--keep", action="store_true", help="when interrupted, leave the server running")
     parser.add_argument("--logs", type=Path, default=Path("logs"), help="where session folders go (default: logs)")
@@ -103,23 +144,65 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _run_playbook(playbook: "Playbook", source: str, arguments: argparse.Namespace, approved: tuple[str, ...]) -> int:
     import asyncio
 
-    from agent.headless import Printer
     from agent.journal.journal import JournalError
     from agent.playbook.not_carried_out import not_carried_out
     from agent.ports import TargetUnusable
-    from agent.run import Options, run_session
+    from agent.run import Options
 
-    options = Options(target=arguments.target, approved=approved, keep=arguments.keep, logs=arguments.logs)
+    on_screen = _at_terminal(arguments)
+    options = Options(
+        target=arguments.target,
+        approved=approved,
+        keep=arguments.keep,
+        logs=arguments.logs,
+        attended=on_screen,
+    )
     notes = tuple(not_carried_out(playbook))
+    play = _show_to_its_end if on_screen else _print_to_its_end
     try:
-        state, folder = asyncio.run(run_session(playbook, source, options, Printer(_say), notes))
+        ending, folder = asyncio.run(play(playbook, source, options, notes))
     except TargetUnusable as error:
         raise UserError(str(error), error.hint, Exit.TARGET_UNUSABLE) from error
     except JournalError as error:
         raise UserError(str(error), error.hint, Exit.INTERNAL) from error
-    _say(f"journal: {folder.path}")
+    _say(f"journal: {folder}")
     endings = {"completed": Exit.OK, "interrupted": Exit.INTERRUPTED, "target-lost": Exit.TARGET_UNUSABLE}
-    return endings[state.ending or "completed"]
+    return endings[ending]
+
+
+async def _print_to_its_end(
+    playbook: "Playbook", source: str, options: "Options", notes: tuple[str, ...]
+) -> "tuple[Ending, Path]":
+    from agent.headless import Printer
+    from agent.run import run_session
+
+    state, folder = await run_session(playbook, source, options, Printer(_say), notes)
+    return state.ending or "completed", folder.path
+
+
+async def _show_to_its_end(
+    playbook: "Playbook", source: str, options: "Options", notes: tuple[str, ...]
+) -> "tuple[Ending, Path]":
+    from agent.headless import summary
+    from agent.journal.journal import JournalError
+    from agent.run import open_session, redactor
+    from agent.servers.known_flags import known_flags
+    from tui.start import Fault, Running, show_session
+
+    @asynccontextmanager
+    async def opened(live: "Live") -> AsyncIterator[tuple[Running, Path]]:
+        live.redact = redactor(playbook)
+        live.known_flags = known_flags(playbook.server.kind)
+        async with open_session(playbook, source, options, live, notes, live.watch_gpus) as (engine, folder):
+            yield engine, folder.path
+
+    try:
+        shown = await show_session(opened, options.keep, (JournalError,))
+    except Fault as error:
+        raise UserError(str(error), error.hint, Exit.INTERNAL) from error
+    for line in summary(shown.state, shown.end, shutil.get_terminal_size().columns):
+        _say(line)
+    return shown.end.ending, shown.folder
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -134,6 +217,26 @@ def _check(arguments: argparse.Namespace) -> int:
     return Exit.OK
 
 
+def _explain(arguments: argparse.Namespace) -> int:
+    from agent.explain import run
+
+    return run(arguments.files, arguments.server, arguments.json)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    import asyncio
+
+    from agent.doctor import as_json, examine, lines_of, usable
+
+    checks = asyncio.run(examine(arguments.on))
+    if arguments.json:
+        _say(json.dumps(as_json(arguments.on, checks), ensure_ascii=False, indent=2))
+    else:
+        for line in lines_of(arguments.on, checks):
+            _say(line)
+    return Exit.OK if usable(checks) else Exit.TARGET_UNUSABLE
+
+
 def _schema(_: argparse.Namespace) -> int:
     from agent.playbook.schema import schema_text
 
@@ -142,14 +245,77 @@ def _schema(_: argparse.Namespace) -> int:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
+    from agent.core.legal import IllegalTransition
     from agent.headless import replay
     from agent.journal.journal import JournalError, read_journal
+    from agent.replay import Recording
 
     try:
-        replay(read_journal(arguments.session), _say)
-    except (JournalError, ValueError) as error:
+        events = read_journal(arguments.session)
+        if not _at_terminal(arguments):
+            replay(events, _say)
+            return Exit.OK
+        recording = Recording(events)
+        # What cannot be folded is told now, and not in the middle of a replay.
+        recording.state_at(recording.last)
+    except (JournalError, ValueError, IllegalTransition) as error:
         raise UserError(str(error), getattr(error, "hint", "")) from error
+    from agent.redact import Redactor
+    from agent.text import one_line
+    from tui.app import TunebotApp
+    from tui.replay_source import ReplaySource
+    from tui.screens.replay import ReplayScreen
+
+    app = TunebotApp(ReplaySource(recording, arguments.session, Redactor.of(os.environ)), ReplayScreen)
+    app.run()
+    if app.fault is not None:
+        text = one_line(f"a fault in tunebot: {type(app.fault).__name__}: {app.fault}")
+        raise UserError(text, "the lines of the session: tunebot replay --headless", Exit.INTERNAL)
     return Exit.OK
+
+
+def _try(arguments: argparse.Namespace) -> int:
+    from agent.attempt import make_attempt
+
+    attempt = make_attempt(arguments.logs, arguments.on, arguments.changes)
+    _say(f"baseline: that of {attempt.session}")
+    _say(f"playbook: {attempt.file}")
+    return _run_playbook(attempt.playbook, attempt.text, arguments, tuple(arguments.approve))
+
+
+LISTED_SESSIONS = 20
+"""Sessions that are listed where there is no screen to scroll."""
+
+
+def _start(arguments: argparse.Namespace) -> int:
+    from agent.core.entries import PlaybookEntry, listing
+    from agent.sessions import playbook_entries, session_entry, session_folders
+
+    folders = session_folders(arguments.logs)
+    playbooks = list(playbook_entries(Path()))
+    if not _at_terminal(arguments):
+        older = max(0, len(folders) - LISTED_SESSIONS)
+        for line in listing(playbooks, map(session_entry, folders[:LISTED_SESSIONS]), older):
+            _say(line)
+        return Exit.OK
+    from tui.screens.start import key_of
+    from tui.start_app import StartApp
+
+    chosen = ""
+    # After a review one is back here; a run is what one came for, and ends the command.
+    while (entry := StartApp(playbooks, map(session_entry, folders), chosen).run()) is not None:
+        if isinstance(entry, PlaybookEntry):
+            arguments.playbook = entry.file
+            return _demo(arguments) if entry.shipped and entry.file == "demo" else _run(arguments)
+        chosen, arguments.session = key_of(entry), Path(entry.folder)
+        _replay(arguments)
+    return Exit.OK
+
+
+def _at_terminal(arguments: argparse.Namespace) -> bool:
+    """Whether a person sits in front of a screen and wants it."""
+    # The screen is drawn on stderr; results go to stdout.
+    return not arguments.headless and all(s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def _load(name: str, as_json: bool = False) -> "tuple[Playbook, str]":

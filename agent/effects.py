@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agent.attaching import attach
 from agent.core import commands as do
 from agent.core import events as ev
+from agent.core.model import RoundMetrics
 from agent.engine import Submit
 from agent.launching import Launcher
 from agent.ports import Bencher, Researcher, RoundError, ServerKind, Target, TargetUnusable
@@ -16,6 +17,9 @@ ROUND_DEADLINE_S = 3600.0
 
 # A server that never got ready, or failed, has nothing to finish: it often hangs with its GPU memory held.
 STOP_GRACE_S = 5.0
+
+# Requests fail at once when the link breaks; that it broke is known a moment later.
+NOTICED_AFTER_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,8 @@ class TargetEffects:
             if step.creates and await self.target.exists(step.creates):
                 return True, f"{step.creates} exists already"
             result = await self.target.run(step.run, timeout_s=step.timeout)
+            if result.exit_code is None:
+                return False, "its end is unknown: the connection to the target broke meanwhile"
             if result.timed_out:
                 return False, f"no end after {step.timeout:.0f} s"
             if result.exit_code != 0:
@@ -78,23 +84,38 @@ class TargetEffects:
 
     async def measure_round(self, command: do.MeasureRound, submit: Submit) -> None:
         """Measure one round; ends in RoundMeasured or RoundFailed."""
-        launch, workload, index = command.launch, command.workload, command.index
-        try:
-            async with asyncio.timeout(ROUND_DEADLINE_S):
-                url = await self.target.base_url(command.port)
-                if index == 0:
-                    await self.bencher.warm_up(url, None, workload)
-                await self.kind.flush_cache(url)
-                metrics = await self.bencher.round(url, None, workload, command.seed)
-        except (RoundError, TimeoutError) as error:
-            reason = str(error) or f"no end after {ROUND_DEADLINE_S:.0f} s"
-            submit(ev.RoundFailed(at=time.time(), launch=launch, workload=workload.name, index=index, reason=reason))
+        launch, workload, index = command.launch, command.workload.name, command.index
+        while True:
+            breaks = self.target.reach.breaks
+            try:
+                metrics = await self._measured(command)
+            except (RoundError, TimeoutError) as error:
+                await asyncio.sleep(NOTICED_AFTER_S)
+                if self.target.reach.breaks != breaks:  # not the server's fault: the round is measured again
+                    await self.target.reach.wait()
+                    continue
+                reason = str(error) or f"no end after {ROUND_DEADLINE_S:.0f} s"
+                submit(ev.RoundFailed(at=time.time(), launch=launch, workload=workload, index=index, reason=reason))
+                return
+            submit(ev.RoundMeasured(at=time.time(), launch=launch, workload=workload, index=index, metrics=metrics))
             return
-        submit(ev.RoundMeasured(at=time.time(), launch=launch, workload=workload.name, index=index, metrics=metrics))
+
+    async def _measured(self, command: do.MeasureRound) -> RoundMetrics:
+        async with asyncio.timeout(ROUND_DEADLINE_S):
+            url = await self.target.base_url(command.port)
+            if command.index == 0:
+                await self.bencher.warm_up(url, None, command.workload)
+            await self.kind.flush_cache(url)
+            return await self.bencher.round(url, None, command.workload, command.seed)
 
     async def stop_server(self, command: do.StopServer, submit: Submit) -> None:
-        """Stop a launch and verify that nothing is left; ends in ServerStopped."""
-        report = await self.target.stop(command.launch, self.kind.stop_grace_s if command.drains else STOP_GRACE_S)
-        await self.launcher.finish_log(command.launch)
+        """Stop a launch and verify that nothing is left; ends in ServerStopped, or TargetLost where nobody can say."""
+        try:
+            grace_s = self.kind.stop_grace_s if command.drains else STOP_GRACE_S
+            report = await self.target.stop(command.launch, grace_s)
+            await self.launcher.finish_log(command.launch)
+        except TargetUnusable as error:
+            submit(ev.TargetLost(at=time.time(), reason=str(error)))
+            return
         left = tuple(process.pid for process in report.left)
         submit(ev.ServerStopped(at=time.time(), launch=command.launch, exit_code=report.exit_code, left=left))

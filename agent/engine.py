@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from agent.core import commands as do
 from agent.core import events as ev
+from agent.core.legal import IllegalTransition
 from agent.core.model import Failure, Finding
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import next_decision
@@ -83,12 +84,21 @@ class Engine:
                     self._apply(decision)
                 if self.state.ending:
                     return self.state
-                self._apply(await self._inbox.get())
+                self._take(await self._inbox.get())
         finally:
             await self._cancel(list(self._tasks.values()))
             current = self.state.current
             if current and not self.state.ending and not self.state.keep and current.purpose != "attach":
                 await self._effects.stop_server(do.StopServer(current.id, drains=False), self.submit)
+
+    def _take(self, event: ev.Event) -> None:
+        """Apply an event from outside. A person may act on what was on the screen a moment ago."""
+        try:
+            self._apply(event)
+        except IllegalTransition as error:
+            if not isinstance(event, ev.Wish | ev.ExperimentCompleted):
+                raise
+            self._apply(ev.Noted(at=event.at, text=f"came too late: {error}"))
 
     def _apply(self, event: ev.Event) -> None:
         before = self.state

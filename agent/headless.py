@@ -55,15 +55,16 @@ def replay(events: Iterable[ev.Event], out: Out) -> State:
     return state
 
 
-def summary(state: State, end: ev.SessionEnded) -> list[str]:
-    """The board, the ledger, and the command that starts the best server."""
+def summary(state: State, end: ev.SessionEnded, columns: int | None = None) -> list[str]:
+    """The board, the ledger, and the command that starts the best server. Rows fit into `columns`, if given."""
     lines = [""]
     for place, rows in groupby(board(state), key=lambda row: row.place):
         lines.append(str(place))
         for row in rows:
             mark = " ← incumbent" if row.incumbent else ""
             name = f"{row.glyph} {row.experiment:<26} {row.word:<13}"
-            lines.append(f"  {name}{row.value:>20} {row.change:>9}  {_short(row.reason)}{mark}".rstrip())
+            text = f"  {name}{row.value:>20} {row.change:>9}  {_short(row.reason, REASON_WIDTH)}{mark}".rstrip()
+            lines.append(text if columns is None else _short(text, columns))
     lines += ["", ledger_line(state)]
     if end.serving:
         lines.append(f"left running: {end.serving} at port {state.launches[end.serving].port}")
@@ -73,8 +74,8 @@ def summary(state: State, end: ev.SessionEnded) -> list[str]:
     return lines
 
 
-def _short(reason: str) -> str:
-    return reason if len(reason) <= REASON_WIDTH else f"{reason[: REASON_WIDTH - 1]}…"
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def ledger_line(state: State) -> str:

@@ -18,16 +18,22 @@ class LoadHistoryFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def phases_s(self, target: str, kind: str, model: str) -> Mapping[Phase, float] | None:
-        """The median seconds of each phase over the latest loads, or None where nothing like it was loaded before."""
-        loads = [load for key, load in self._read() if key == [target, kind, model]][-_LATEST:]
+    def phases_s(self, target: str, kind: str, model: str, how: str = "") -> Mapping[Phase, float] | None:
+        """The median seconds of each phase over the latest loads, or None where nothing like it was loaded before.
+
+        `how` is what else decides how long a load takes: version, parallel sizes, speculation. Loads of the same model
+        that were run in another way count where there is none that was run in this one.
+        """
+        known = [(key, load) for key, load in self._read() if key[:3] == [target, kind, model]]
+        same = [load for key, load in known if key[3:] == [how]]
+        loads = (same or [load for _, load in known])[-_LATEST:]
         if not loads:
             return None
         return {p: median(load[p] for load in loads if p in load) for p in Phase if any(p in load for load in loads)}
 
-    def add(self, target: str, kind: str, model: str, phases_s: Mapping[Phase, float]) -> str | None:
+    def add(self, target: str, kind: str, model: str, phases_s: Mapping[Phase, float], how: str = "") -> str | None:
         """Remember a load that got ready. Returns why it could not be remembered, if so."""
-        record = {"load": [target, kind, model], "phases_s": {p.value: round(s, 3) for p, s in phases_s.items()}}
+        record = {"load": [target, kind, model, how], "phases_s": {p.value: round(s, 3) for p, s in phases_s.items()}}
         # The line begins with a newline too: after a torn write it still stands alone.
         data = f"\n{json.dumps(record)}\n".encode()
         try:

@@ -1,25 +1,56 @@
 """One launch, from the claim to its death: starts the server, follows its log, finds out when it is ready."""
 
 import asyncio
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from agent.core import events as ev
 from agent.core.model import Failure, LaunchConfig, Phase
 from agent.core.views import duration
 from agent.history import LoadHistoryFile
-from agent.ports import LaunchSpec, LaunchStatus, ServerKind, Target, TargetBusy, TargetUnusable, WatchUpdate
+from agent.ports import (
+    LaunchSpec,
+    LaunchStatus,
+    ServerKind,
+    Target,
+    TargetBusy,
+    TargetGone,
+    TargetUnreachable,
+    TargetUnusable,
+    WatchUpdate,
+)
 from agent.redact import Redactor
 from agent.session import SessionFolder
+from agent.watch.host import activity
+from agent.watch.shards import indexed_shards
 from agent.watch.watch import LoadWatch
 
+_PARALLEL = re.compile(r"^(tp|ep|dp|pp)(-size)?$|parallel|^speculative-(algorithm|config|model)|^load-format$|^nnodes$")
 Submit = Callable[[ev.Event], None]
+T = TypeVar("T")
 
 POLL_S = 0.2
 READY_POLL_S = 0.5
+# While the log is silent the host is asked about the processes; a doubt is told again as often as that.
+LOOK_EVERY_S, SILENT_S, RETELL_S = 2.0, 8.0, 30.0
 # What ranks still print after the first death is evidence: it is read before the tree is stopped.
 AFTERMATH_S = 2.0
+FINISH_LOG_S = 120.0
+
+
+async def patiently(target: Target, ask: Callable[[], Awaitable[T]]) -> T:
+    """The answer, once the target can be reached: asked again where it cannot."""
+    while True:
+        try:
+            return await ask()
+        except TargetUnreachable:
+            await target.reach.wait()
+            await asyncio.sleep(POLL_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +84,7 @@ class Launcher:
                     owner=self.owner,
                 )
             )
-        except TargetBusy as error:
+        except (TargetBusy, TargetGone) as error:
             submit(ev.TargetLost(at=time.time(), reason=f"{error}; {error.hint}"))
             return
         except TargetUnusable as error:
@@ -63,15 +94,20 @@ class Launcher:
             return
         shown = tuple(self.redact(word) for word in argv)
         submit(ev.LaunchStarted(at=time.time(), launch=launch, pid=process.pid, port=port, argv=shown))
-        await _Watcher(self, launch, config, port, started, submit).run()
+        try:
+            await _Watcher(self, launch, config, port, started, submit).run()
+        except TargetUnusable as error:
+            submit(ev.TargetLost(at=time.time(), reason=f"{error}; launch {launch} may still run there"))
 
     async def finish_log(self, launch: str) -> None:
-        """Copy what a stopped launch printed after its watch ended."""
+        """Copy what a stopped launch printed after its watch ended, unless the target stays out of reach."""
         path = self.folder.log_of(launch)
         offset = path.stat().st_size if path.exists() else 0
-        while data := await self.target.read_log(launch, offset):
-            self.folder.append_log(launch, data)
-            offset += len(data)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FINISH_LOG_S):
+                while data := await patiently(self.target, partial(self.target.read_log, launch, offset)):
+                    self.folder.append_log(launch, data)
+                    offset += len(data)
 
     async def _port(self, config: LaunchConfig) -> int:
         asked = config.args.get("port")
@@ -93,15 +129,19 @@ class _Watcher:
         self._started = started
         self._submit = submit
         self._offset = 0
+        self._away_s = 0.0
         self._ready = False
         self._gave_up = ""
         self._reading = asyncio.Lock()
         self._model = launcher.kind.model_of(config.args)
-        usual = launcher.history.phases_s(launcher.target.name, launcher.kind.name, self._model)
+        self._how = _how(config)
+        self._doubted, self._doubted_at, self._looked_at = "", 0.0, 0.0
+        usual = launcher.history.phases_s(launcher.target.name, launcher.kind.name, self._model, self._how)
         self._watch = LoadWatch(launcher.kind, usual)
 
     async def run(self) -> None:
         """Until the server died or cannot get ready; then ServerFailed."""
+        self._watch.index_shards = await indexed_shards(self._launcher.target, self._model)
         readiness = asyncio.create_task(self._become_ready(), name=f"readiness {self._launch}")
         try:
             exit_code = await self._follow(readiness)
@@ -113,18 +153,52 @@ class _Watcher:
     async def _follow(self, readiness: asyncio.Task[None]) -> int | None:
         """Read the log until there is proof of an end; the leader's exit code, None if it lives on."""
         while True:
-            await self._read_log()
-            status = await self._launcher.target.launch_status(self._launch)
+            status = await self._look()
             if _is_dead(status):
                 return status.leader_exit_code
             if self._watch.fatal:
                 return None
             if readiness.done() and (error := readiness.exception()):
                 raise error
-            if not self._ready and time.monotonic() - self._started > self._config.load_timeout_s:
+            if status.state == "unknown":
+                await self._out_of_reach()
+                continue
+            if not self._ready and time.monotonic() - self._started - self._away_s > self._config.load_timeout_s:
                 self._gave_up = f"not ready after {duration(self._config.load_timeout_s)}"
                 return None
+            await self._doubt(status)
             await asyncio.sleep(POLL_S)
+
+    async def _doubt(self, status: LaunchStatus) -> None:
+        """Tell what makes the load suspect, where that changed; the host is evidence beyond silence."""
+        now = time.monotonic()
+        if self._ready or now - self._looked_at < LOOK_EVERY_S:
+            return
+        self._looked_at = now
+        if self._watch.silent_s >= SILENT_S:
+            seen = await activity(self._launcher.target, status.processes)
+            if seen is not None:
+                self._watch.look(seen)
+        text = self._launcher.redact(self._watch.doubt())
+        same = text.partition(" for ")[0] == self._doubted.partition(" for ")[0]
+        if text != self._doubted and not self._ready and (not same or now - self._doubted_at >= RETELL_S):
+            self._doubted, self._doubted_at = text, now
+            self._submit(ev.LoadDoubted(at=time.time(), launch=self._launch, text=text))
+
+    async def _look(self) -> LaunchStatus:
+        """Read the log up to now, then ask for the status; unknown where the target cannot be reached."""
+        try:
+            await self._read_log()
+            return await self._launcher.target.launch_status(self._launch)
+        except TargetUnreachable:
+            return LaunchStatus(state="unknown", leader_exit_code=None, processes=())
+
+    async def _out_of_reach(self) -> None:
+        """Wait. The load may go on meanwhile or not: the time does not count against it."""
+        since = time.monotonic()
+        await asyncio.sleep(POLL_S)
+        await self._launcher.target.reach.wait()
+        self._away_s += time.monotonic() - since
 
     async def _read_log(self) -> None:
         # Two readers at one offset would feed the same bytes twice.
@@ -153,31 +227,37 @@ class _Watcher:
                 break
             await asyncio.sleep(READY_POLL_S)
         load_s = time.monotonic() - self._started
-        await self._read_log()
+        await patiently(target, self._read_log)
         flags = await kind.effective_flags(url, self._config, self._watch.log_head())
         self._ready = True
-        problem = self._launcher.history.add(target.name, kind.name, self._model, self._watch.durations_s())
-        if problem:
-            self._submit(ev.Noted(at=time.time(), text=problem))
+        problem = self._launcher.history.add(target.name, kind.name, self._model, self._watch.durations_s(), self._how)
+        for note in (*([problem] if problem else ()), *self._watch.notes()):
+            self._submit(ev.Noted(at=time.time(), text=note))
         self._submit(ev.ServerReady(at=time.time(), launch=self._launch, load_s=load_s, flags=flags))
 
     async def _fail(self, exit_code: int | None) -> None:
         if self._gave_up:
-            reason = f"{self._gave_up}, last seen in {self._watch.phase}"
+            doubt = self._watch.doubt()
+            reason = f"{self._gave_up}, last seen in {self._watch.phase}" + (f": {doubt}" if doubt else "")
             hung = Failure(phase=self._watch.phase, reason=reason, category="hang-silent")
             self._submit(ev.ServerFailed(at=time.time(), launch=self._launch, failure=hung))
             return
         deadline = time.monotonic() + AFTERMATH_S
         while time.monotonic() < deadline:
             await asyncio.sleep(POLL_S)
-            await self._read_log()
-            status = await self._launcher.target.launch_status(self._launch)
+            status = await self._look()
             exit_code = status.leader_exit_code if exit_code is None else exit_code
             if status.state in ("exited", "gone"):
-                await self._read_log()
+                await self._look()
                 break
         failure = _redacted(self._watch.diagnose(exit_code, stopped_by_us=False), self._launcher.redact)
         self._submit(ev.ServerFailed(at=time.time(), launch=self._launch, failure=failure))
+
+
+def _how(config: LaunchConfig) -> str:
+    """What, beside the model, decides how long a load takes."""
+    told = {name: value for name, value in sorted(config.args.items()) if _PARALLEL.search(name)}
+    return " ".join([config.version or "", *(f"{name}={value}" for name, value in told.items())]).strip()
 
 
 def _redacted(failure: Failure, redact: Redactor) -> Failure:

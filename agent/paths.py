@@ -15,6 +15,12 @@ def history_file() -> Path:
     return state_folder() / "loads.jsonl"
 
 
+def targets_files() -> tuple[Path, Path]:
+    """Where machines have names: the project's file, which wins, and the user's (XDG_CONFIG_HOME)."""
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path("targets.yaml"), Path(base).expanduser() / "tunebot" / "targets.yaml"
+
+
 def shipped_playbooks() -> Path:
     """The playbooks that ship: in a checkout `playbooks/`, in an installed wheel inside the package."""
     package = Path(__file__).parent

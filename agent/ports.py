@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from agent.core.model import Failure, Finding, FlagCheck, Host, LaunchConfig, Phase, RoundMetrics, Task, TaskStatus
 from agent.playbook.model import Args, Workload
+from agent.reach import Reach
 
 
 class TargetUnusable(Exception):
@@ -14,6 +15,14 @@ class TargetUnusable(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class TargetUnreachable(TargetUnusable):
+    """The target cannot be reached now. What runs on it goes on, and it may come back."""
+
+
+class TargetGone(TargetUnusable):
+    """The target must not be used any more: its host key has changed, say."""
 
 
 class TargetBusy(TargetUnusable):
@@ -86,6 +95,8 @@ class Target(Protocol):
     """A machine on which commands and servers run. Paths and argv elements may begin with `~/`."""
 
     name: str
+    reach: Reach
+    """Whether it can be reached. Calls wait while it cannot, but for `launch_status`, `read_log` and `stop`."""
 
     async def host(self) -> Host:
         """Facts about the machine. Raises TargetUnusable."""
@@ -136,13 +147,22 @@ class Target(Protocol):
         """What the host knows of a launch."""
 
     async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> bytes:
-        """Bytes of the launch's merged output from `offset`; empty at its present end."""
+        """Bytes of the launch's merged output from `offset`; empty at its present end.
+
+        Raises TargetUnreachable at once where the target cannot be reached.
+        """
 
     async def port_owners(self, launch: str, port: int) -> PortOwners:
         """Whose sockets listen on the port."""
 
     async def stop(self, launch: str, grace_s: float) -> StopReport:
-        """TERM to the leader, after `grace_s` KILL to every recorded process, then wait until all are gone."""
+        """TERM to the leader, after `grace_s` KILL to every recorded process, then wait until all are gone.
+
+        Raises TargetUnreachable where the target could not be reached for a minute.
+        """
+
+    async def survey(self) -> Mapping[str, Any]:
+        """What `tunebot doctor` wants to know of the machine: see agent/targets/survey.py."""
 
     async def close(self) -> None:
         """End background commands and connections. Servers go on."""
@@ -165,6 +185,8 @@ class ServerKind(Protocol):
     stop_grace_s: float
     phases: tuple[Phase, ...]
     """The phases of a load of this kind, in the order in which a healthy start passes them."""
+    words: tuple[str, ...]
+    """Parts of words of which every line that `phase_of` understands has one."""
 
     def argv(self, config: LaunchConfig, port: int) -> tuple[str, ...]:
         """The whole argv of a launch that listens on a loopback port."""
@@ -215,10 +237,12 @@ class Bencher(Protocol):
 class LoadHistory(Protocol):
     """Durations of earlier loads."""
 
-    def phases_s(self, target: str, kind: str, model: str) -> Mapping[Phase, float] | None:
+    def phases_s(self, target: str, kind: str, model: str, how: str = "") -> Mapping[Phase, float] | None:
         """Typical seconds of each phase, or None where nothing like it was loaded before."""
 
-    def add(self, target: str, kind: str, model: str, phases_s: Mapping[Phase, float]) -> str | None:
+    def add(
+        self, target: str, kind: str, model: str, phases_s: Mapping[Phase, float], how: str = ""
+    ) -> str | None:
         """Remember a load that got ready. Returns why it could not be remembered, if so."""
 
 

@@ -1,6 +1,6 @@
 """A recorded session as states by position: any moment of it can be looked at, forwards and backwards."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -46,6 +46,7 @@ class Recording:
         self.marks = tuple(_marks(events, start))
         self._mark_indices = [mark.index for mark in self.marks]
         self._snapshots = [initial(start)]
+        self._latest = 0, self._snapshots[0]
         self._superseded = [_supersedes(later, earlier) for earlier, later in pairwise(events)]
 
     @property
@@ -66,7 +67,12 @@ class Recording:
         while len(self._snapshots) <= wanted:
             begin = (len(self._snapshots) - 1) * SNAPSHOT_EVERY
             self._snapshots.append(self._fold(self._snapshots[-1], begin, begin + SNAPSHOT_EVERY))
-        return self._fold(self._snapshots[wanted], wanted * SNAPSHOT_EVERY, index)
+        begin, state = wanted * SNAPSHOT_EVERY, self._snapshots[wanted]
+        # Playing forwards, the state looked at last is nearer than any kept one.
+        if begin < self._latest[0] <= index:
+            begin, state = self._latest
+        self._latest = index, self._fold(state, begin, index)
+        return self._latest[1]
 
     def _fold(self, state: State, begin: int, end: int) -> State:
         """`state` is that at `begin`; the one at `end`. Progress that the next event writes over is passed by."""
@@ -101,7 +107,8 @@ class Recording:
 
     def previous_mark(self, index: int, kinds: Collection[MarkKind]) -> Mark | None:
         """The last mark of these kinds before a position."""
-        return next((mark for mark in reversed(self.marks) if mark.index < index and mark.kind in kinds), None)
+        stop = bisect_left(self._mark_indices, index)
+        return next((mark for mark in reversed(self.marks[:stop]) if mark.kind in kinds), None)
 
     def mark_before(self, index: int, kinds: Collection[MarkKind]) -> Mark | None:
         """The latest mark of these kinds that the position has reached."""

@@ -31,6 +31,7 @@ from agent.research.researcher import TargetResearcher
 from agent.servers import server_kind
 from agent.session import SessionFolder
 from agent.targets.choose import open_target
+from agent.telemetry import Tell, telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +47,14 @@ class Options:
 
 @asynccontextmanager
 async def open_session(
-    playbook: Playbook, source: str, options: Options, listen: Listener, notes: tuple[str, ...] = ()
+    playbook: Playbook,
+    source: str,
+    options: Options,
+    listen: Listener,
+    notes: tuple[str, ...] = (),
+    gpus: Tell | None = None,
 ) -> AsyncIterator[tuple[Engine, SessionFolder]]:
-    """A session that is ready to run: `engine.run()` plays it to its end.
+    """A session that is ready to run: `engine.run()` plays it to its end. `gpus` is told what the GPUs do meanwhile.
 
     Raises TargetUnusable where the target cannot be used, JournalError where the journal cannot be written.
     """
@@ -66,16 +72,18 @@ async def open_session(
             seed=secrets.randbelow(1 << 31),
             version=__version__,
         )
-        redact = Redactor.of(os.environ, _secrets_of(playbook))
+        redact = redactor(playbook)
         folder.keep_playbook(redact(source))
         journal = Journal(folder.path, lambda value: redact_tree(redact, value))
         try:
             async with httpx.AsyncClient(trust_env=False) as http:
                 effects = _effects(playbook, target, start, folder, redact, http)
                 engine = Engine(start, journal, effects, listen)
+                target.reach.tell(lambda why: engine.submit(_link_event(why)))
                 for note in notes:
                     engine.submit(ev.Noted(at=time.time(), text=note))
-                yield engine, folder
+                async with telemetry(target, lambda: engine.state, gpus):
+                    yield engine, folder
         finally:
             journal.close()
     finally:
@@ -118,6 +126,15 @@ def _effects(
         researcher=TargetResearcher(target, start.host, redact, Asker.from_env(os.environ)),
         bencher=HttpBencher(record=folder.add_measurement),
     )
+
+
+def _link_event(why: str | None) -> ev.Event:
+    return ev.LinkRestored(at=time.time()) if why is None else ev.LinkLost(at=time.time(), reason=why)
+
+
+def redactor(playbook: Playbook) -> Redactor:
+    """Takes out of a text what the environment and the playbook keep secret."""
+    return Redactor.of(os.environ, _secrets_of(playbook))
 
 
 def _secrets_of(playbook: Playbook) -> list[tuple[str, str]]:

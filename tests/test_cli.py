@@ -79,9 +79,14 @@ def test_an_unknown_target(tmp_path: Path, capsys: pytest.CaptureFixture[str], t
     assert code == 3 and "hint" in error
 
 
-def test_a_target_over_ssh_says_that_it_is_to_come(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_target_over_ssh_that_is_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text("Host gpu8\n  Hostname 127.0.0.1\n  Port 1\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
     code, error = complaint(capsys, "run", "example", "--headless", "--logs", str(tmp_path / "logs"))
-    assert code == 3 and "SSH" in error
+    assert code == 3 and "cannot reach gpu8: Connection refused" in error
 
 
 def test_a_logs_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,3 +114,11 @@ def test_help_is_quick_and_has_examples() -> None:
         times.append(after.children_user + after.children_system - before.children_user - before.children_system)
         assert "tunebot demo" in run.stdout and "exit codes" in run.stdout
     assert min(times) < 0.4
+
+
+@pytest.mark.parametrize(("target", "code"), [("local", 0), ("simulated:small", 0), ("nowhere", 3)])
+def test_the_doctor_says_whether_a_target_can_be_used(
+    capsys: pytest.CaptureFixture[str], target: str, code: int
+) -> None:
+    assert main(["doctor", target]) == code
+    assert f"{target} {'can' if code == 0 else 'cannot'} be used" in capsys.readouterr().out

@@ -2,12 +2,30 @@
 
 from textual.content import Content
 
+from agent.core.panels import Tone
 from agent.text import clean
+
+MUTED = "$foreground-muted"
+
+STYLES: dict[Tone, str] = {
+    "plain": "",
+    "muted": MUTED,
+    "good": "$text-success",
+    "bad": "$text-error",
+    "warn": "$text-warning",
+    "busy": "$text-primary",
+}
+"""The colour of each tone, as theme tokens."""
 
 
 def plain(text: str, style: str = "") -> Content:
     """Text as it is, cleaned once more, in one style. Style names are theme tokens such as `$text-success`."""
     return Content.styled(clean(text), style) if style else Content(clean(text))
+
+
+def toned(text: str, tone: Tone) -> Content:
+    """Text in the colour of a tone."""
+    return plain(text, STYLES[tone])
 
 
 def row(*parts: str | Content) -> Content:
@@ -16,6 +34,21 @@ def row(*parts: str | Content) -> Content:
 
 
 def cut(text: str, width: int) -> str:
-    """Text of at most `width` cells; an ellipsis stands for the rest."""
-    content = Content(clean(text))
-    return text if content.cell_length <= width else content.truncate(width, ellipsis=True).plain
+    """Text on one line of at most `width` cells; an ellipsis stands for the rest."""
+    content = Content(_flat(text))
+    return content.plain if content.cell_length <= width else content.truncate(width, ellipsis=True).plain
+
+
+def fit(text: str, width: int) -> str:
+    """Text on one line of exactly `width` cells: cut, or filled up with spaces."""
+    return Content(_flat(text)).truncate(width, ellipsis=True, pad=True).plain
+
+
+def fit_right(text: str, width: int) -> str:
+    """Text on one line of exactly `width` cells, at the right end of them."""
+    short = cut(text, width)
+    return " " * max(0, width - Content(short).cell_length) + short
+
+
+def _flat(text: str) -> str:
+    return clean(text).replace("\n", " ").replace("\t", " ")

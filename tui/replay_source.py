@@ -1,10 +1,11 @@
 """A recorded session as a Source: the same reducer and the same screen, with a position that can be moved."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from agent.core.events import Event
+from agent.core.panels import GpuUse
 from agent.replay import MarkKind, Recording
 
 SPEEDS = (1, 2, 4, 8, 16, 32, 64)
@@ -19,16 +20,26 @@ class ReplaySource:
 
     live = False
 
-    def __init__(self, recording: Recording, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begins at the first event, playing. `clock` counts seconds."""
+    def __init__(
+        self,
+        recording: Recording,
+        folder: Path,
+        redact: Callable[[str], str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begins at the first event, playing. `redact` takes secrets out of a log's line; `clock` counts seconds."""
         self.recording = recording
         self.folder = folder
-        self.state = recording.state_at(0)
+        self.redact = redact
+        self.known_flags: Sequence[Sequence[str]] = ()
+        # Telemetry is not recorded.
+        self.gpus: tuple[GpuUse, ...] = ()
+        # Playing begins with all events of the first moment; a step back leads to those before.
+        self.index = recording.index_played(0.0)
+        self.state = recording.state_at(self.index)
         self.version = 0
-        self.index = 0
         self.speed = USUAL_SPEED
         self.playing = True
-        self.refused = 0
         self._offset = 0.0
         self._clock = clock
         self._moved_at = clock()
@@ -45,15 +56,13 @@ class ReplaySource:
         return self.recording.time_played(self.index, self._offset)
 
     def submit(self, event: Event) -> None:
-        """A replay takes no event; `refused` counts those that were tried."""
-        self.refused += 1
-        self.version += 1
+        """A replay takes no event: what happened is what happened."""
 
     def toggle(self) -> None:
         """Play or pause. Playing on from the end begins again."""
         self._play_on()
         if not self.playing and self.index == self.recording.last:
-            self._go(0)
+            self.seek(0.0)
         self.playing = not self.playing
 
     def pace(self, steps: int) -> None:

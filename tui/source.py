@@ -1,11 +1,12 @@
 """Where the screen gets its state from, and where a person's wishes go. Live and replay fill the same Protocol."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from agent.core.events import Event
+from agent.core.events import Event, SessionEnded
+from agent.core.panels import GpuUse
 from agent.core.state import State
 
 
@@ -16,6 +17,12 @@ class Source(Protocol):
     version: int
     folder: Path
     live: bool
+    gpus: tuple[GpuUse, ...]
+    """What the GPUs do at the moment; empty where nobody looks."""
+    redact: Callable[[str], str]
+    """Takes the secrets out of a line of a log before it is drawn."""
+    known_flags: Sequence[Sequence[str]]
+    """The spellings of each flag that the server has; empty where nobody knows."""
 
     def now(self) -> float:
         """The time to show, in seconds since the epoch: the clock's, or that of the recorded moment."""
@@ -34,6 +41,10 @@ class Live:
 
     def __init__(self) -> None:
         self.version = 0
+        self.gpus: tuple[GpuUse, ...] = ()
+        self.end: SessionEnded | None = None
+        self.redact: Callable[[str], str] = str
+        self.known_flags: Sequence[Sequence[str]] = ()
         self._submit: Callable[[Event], None] | None = None
 
     def connect(self, submit: Callable[[Event], None], folder: Path) -> None:
@@ -44,6 +55,14 @@ class Live:
         """The engine's listener."""
         self.state = after
         self.version += 1
+        if isinstance(event, SessionEnded):
+            self.end = event
+
+    def watch_gpus(self, gpus: tuple[GpuUse, ...]) -> None:
+        """Take what the telemetry saw."""
+        if gpus != self.gpus:
+            self.gpus = gpus
+            self.version += 1
 
     def now(self) -> float:
         """The clock's time."""

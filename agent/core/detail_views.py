@@ -5,18 +5,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.core.flag_views import FlagRow, command_of, config_used, env_rows, flag_rows
+from agent.core.flag_views import FlagRow, arg_text, command_of, config_used, demanding, env_rows, flag_rows
 from agent.core.load_views import Load, loads_of
-from agent.core.model import LaunchConfig, PreflightOutcome, Quote, TaskStatus, Verdict
+from agent.core.model import Finding, LaunchConfig, PreflightOutcome, Quote, TaskStatus, Verdict
 from agent.core.number_views import Measured, measured_of
 from agent.core.plan import approvals_needed
 from agent.core.state import ExperimentState, Stage, State, TaskState
-from agent.core.views import GLYPHS, command_line, now_text, place_of, todo_reason
+from agent.core.views import GLYPHS, Place, command_line, now_text, place_of, todo_reason
+from agent.playbook.model import ReadEntry
+
+_ABOVE = 3
+"""Lines of a reading that are shown above the one that matters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskView:
-    """A preflight or a research task of the experiment; `summary` is its finding or what it does at the moment."""
+    """A preflight or a research task of the experiment; `summary` is its finding or what it does at the moment.
+
+    The lines from `quotes[gist]` on say most: what was looked for, or what demands more flags.
+    """
 
     id: str
     kind: str
@@ -25,6 +32,7 @@ class TaskView:
     outcome: PreflightOutcome | None
     summary: str
     quotes: tuple[Quote, ...]
+    gist: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +149,25 @@ def task_view(task: TaskState) -> TaskView:
         outcome=finding.outcome if finding else None,
         summary=finding.summary if finding else task.action,
         quotes=finding.quotes if finding else (),
+        gist=_gist(task, finding),
     )
+
+
+def _gist(task: TaskState, finding: Finding | None) -> int:
+    """Where the lines begin that say most: a little above what was wanted, and above what demands flags."""
+    if finding is None or not isinstance(task.task.entry, ReadEntry):
+        return 0
+    wanted = next((quote for quote in finding.quotes if task.task.entry.task.around in quote.text), None)
+    for flag, value in finding.requires.items():
+        if demand := demanding(finding.quotes, flag, arg_text(value)):
+            wanted = demand
+            break
+    return max(0, finding.quotes.index(wanted) - _ABOVE) if wanted else 0
 
 
 def _dead_end(state: State, experiment: ExperimentState, config: LaunchConfig) -> DeadEnd | None:
     verdict = experiment.verdict
-    if experiment.stage is not Stage.ENDED or not verdict or verdict.word not in ("failed", "ruled-out", "worse"):
+    if verdict is None or place_of(state, experiment) is not Place.DEAD_ENDS:
         return None
     return DeadEnd(
         reason=verdict.reason,

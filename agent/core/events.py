@@ -108,7 +108,7 @@ class ExperimentNotReached(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentCompleted(Event):
-    """Flags that the source demands are added to an experiment before its launch."""
+    """Flags that the source demands are added to an experiment before its launch, by a rule or by a person."""
 
     experiment: str
     adds: Args
@@ -186,6 +186,14 @@ class PhaseProgressed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadDoubted(Event):
+    """Something makes a load suspect: a traceback, a rank that stays behind, silence. An empty `text` takes it back."""
+
+    launch: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReady(Event):
     """Our process is alive, the port is ours alone, one real generation came back. `load_s` counts from its start."""
 
@@ -259,42 +267,47 @@ class ServerStopped(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalGiven(Event):
+class Wish(Event):
+    """What a person wants. One that comes too late (the experiment just began, say) is noted and changes nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalGiven(Wish):
     """A person approved exactly these bytes: `needed` is `ID@HASH` of a step that changes the host."""
 
     needed: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExperimentAdded(Event):
+class ExperimentAdded(Wish):
     """A person added an experiment to the plan."""
 
     spec: Experiment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExperimentSkipped(Event):
+class ExperimentSkipped(Wish):
     """A person does not want this experiment to run."""
 
     experiment: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExperimentRetried(Event):
+class ExperimentRetried(Wish):
     """A person wants an ended experiment to run (again), whatever its preflights or its `when` said."""
 
     experiment: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchAbandoned(Event):
+class LaunchAbandoned(Wish):
     """A person ends a launch; its experiment counts as failed."""
 
     launch: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResearchAdded(Event):
+class ResearchAdded(Wish):
     """A person wants something looked up about an experiment."""
 
     experiment: str
@@ -302,14 +315,14 @@ class ResearchAdded(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskAbandoned(Event):
+class TaskAbandoned(Wish):
     """A person cancels a running background task."""
 
     task: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PauseSet(Event):
+class PauseSet(Wish):
     """While paused nothing new is launched; what runs is measured to its end."""
 
     on: bool
@@ -320,6 +333,18 @@ class InterruptRequested(Event):
     """A person (or a signal) wants the session to end now. `keep` leaves the server running."""
 
     keep: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkLost(Event):
+    """The target cannot be reached. What runs there goes on; nothing is ended by it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRestored(Event):
+    """The target can be reached again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,14 @@
 """The flags and variables of an experiment against its parent, and the command that they make."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from agent.core.model import LaunchConfig
+from agent.core.model import FlagCheck, LaunchConfig, Quote
 from agent.core.plan import config_of, overlay
 from agent.core.state import ExperimentState, Stage, State
 from agent.core.views import command_line
-from agent.playbook.model import ArgValue
+from agent.playbook.model import ArgValue, Experiment
 from agent.redact import is_secret_name
 
 Mark = Literal["+", "~", "-", " "]
@@ -85,7 +85,7 @@ def _parent_config(state: State, experiment: ExperimentState) -> LaunchConfig:
 
 def flag_rows(state: State, experiment: ExperimentState, config: LaunchConfig) -> tuple[FlagRow, ...]:
     """The flags against the parent's, and against what the server reported: what is different comes first."""
-    checks = {}
+    checks: dict[str, FlagCheck] = {}
     for launch in experiment.launches:
         checks |= {check.flag: check for check in state.launches[launch].flags}
     before = _parent_config(state, experiment).args
@@ -137,10 +137,27 @@ def _changes(
 
 
 def _origin(state: State, experiment: ExperimentState, flag: str) -> str:
+    """The finding that demanded a flag which was added to the experiment."""
     if flag not in experiment.added:
         return ""
     for task in state.tasks.values():
         if task.task.experiment == experiment.id and task.finding and flag in task.finding.requires:
-            quote = next(iter(task.finding.quotes), None)
-            return f"{task.task.id}" + (f" {quote.path}:{quote.line}" if quote else "")
+            quote = demanding(task.finding.quotes, flag, arg_text(task.finding.requires[flag]))
+            return f"{quote.path}:{quote.line}" if quote else task.task.id
     return "a finding"
+
+
+def demanding(quotes: Sequence[Quote], flag: str, value: str) -> Quote | None:
+    """The quote that says most about a demanded flag: with its field and its value, then with its value."""
+    field = flag.replace("-", "_")
+    best = [quote for quote in quotes if field in quote.text and value in quote.text]
+    best += [quote for quote in quotes if value in quote.text]
+    return next(iter(best), None)
+
+
+def spec_rows(state: State, spec: Experiment) -> tuple[FlagRow, ...]:
+    """What an experiment that is not in the plan yet would change against its parent."""
+    planned = replace(state, experiments={**state.experiments, spec.id: ExperimentState(spec=spec)})
+    experiment, config = planned.experiments[spec.id], config_of(planned, spec.id)
+    rows = (*flag_rows(planned, experiment, config), *env_rows(planned, experiment, config))
+    return tuple(flag for flag in rows if flag.mark != " ")

@@ -27,6 +27,7 @@ LAUNCH_MOVES: Mapping[type[ev.Event], frozenset[LaunchStage]] = {
     ev.LaunchStarted: frozenset({LaunchStage.REQUESTED}) | OVER,
     ev.PhaseEntered: frozenset({LaunchStage.LOADING}) | OVER,
     ev.PhaseProgressed: frozenset({LaunchStage.LOADING}) | OVER,
+    ev.LoadDoubted: frozenset({LaunchStage.LOADING}) | OVER,
     ev.ServerReady: frozenset({LaunchStage.LOADING}) | OVER,
     ev.ServerFailed: ALIVE | OVER,
     ev.RoundRequested: frozenset({LaunchStage.READY, LaunchStage.MEASURING}),

@@ -18,7 +18,14 @@ def line_of(before: State, event: ev.Event, after: State) -> str | None:
 
 def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | None:
     match event:
-        case ev.PhaseEntered() | ev.PhaseProgressed() | ev.LaunchStarted() | ev.ServerReady() | ev.ServerFailed():
+        case (
+            ev.PhaseEntered()
+            | ev.PhaseProgressed()
+            | ev.LaunchStarted()
+            | ev.LoadDoubted()
+            | ev.ServerReady()
+            | ev.ServerFailed()
+        ):
             return _tell_load(before, event, after)
         case ev.TaskRequested() | ev.TaskFinished():
             return _tell_task(event, after)
@@ -68,6 +75,11 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
             return "session", "paused: nothing new is launched" if event.on else "goes on"
         case ev.InterruptRequested():
             return "session", "interrupted"
+        case ev.LinkLost():
+            return "session", f"the target cannot be reached ({event.reason}); what runs there goes on"
+        case ev.LinkRestored():
+            since = event.at if before.unreachable_since is None else before.unreachable_since
+            return "session", f"the target is reached again, after {duration(event.at - since)}"
         case ev.TargetLost():
             return "session", f"the target cannot be used: {event.reason}"
         case _:
@@ -87,6 +99,8 @@ def _tell_load(before: State, event: ev.Event, after: State) -> tuple[str, str] 
             told = before.launches[launch.id].fraction or 0.0
             crossed = int(told / _PROGRESS_STEP) < int((event.fraction or 0.0) / _PROGRESS_STEP)
             return (launch.experiment, f"loading: {load_text(launch)}") if crossed else None
+        case ev.LoadDoubted():
+            return launch.experiment, f"loading: {event.text or 'it goes on'}"
         case ev.ServerReady():
             odd = [f for f in event.flags if f.status in ("rewritten", "contradicted")]
             flags = "".join(f"; --{f.flag} {f.status}: {f.requested} is {f.effective}" for f in odd)

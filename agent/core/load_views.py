@@ -74,4 +74,4 @@ def _failure(launch: Launch) -> str:
         return ""
     rank = "" if failure.rank is None else f" on rank {failure.rank}"
     code = "" if failure.exit_code is None else f" (exit {failure.exit_code})"
-    return f"failed in {failure.phase}{rank}{code}: {failure.reason}"
+    return f"failed in {failure.phase}{rank}{code}"

@@ -8,6 +8,9 @@ from agent.core.plan import approvals_needed, config_of
 from agent.core.state import Stage, State, TaskState
 from agent.playbook.model import Args, ArgValue
 
+READABLE = 8000
+"""Characters of a command that a person may be expected to read."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
@@ -22,6 +25,11 @@ class Approval:
     target: str
     needed: str
     why: str
+
+    @property
+    def readable(self) -> bool:
+        """Whether a person can be shown all of it; what cannot be shown whole is not approved on the screen."""
+        return sum(map(len, self.run)) <= READABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

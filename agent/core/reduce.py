@@ -174,9 +174,20 @@ def _phase_progressed(state: State, event: ev.PhaseProgressed, launch: Launch) -
 
 
 @_unless_over
+def _load_doubted(state: State, event: ev.LoadDoubted, launch: Launch) -> State:
+    return state.with_launch(launch.id, doubt=event.text)
+
+
+@_unless_over
 def _server_ready(state: State, event: ev.ServerReady, launch: Launch) -> State:
     return state.with_launch(
-        launch.id, stage=LaunchStage.READY, load_s=event.load_s, flags=event.flags, fraction=1.0, remaining_s=0.0
+        launch.id,
+        stage=LaunchStage.READY,
+        load_s=event.load_s,
+        flags=event.flags,
+        fraction=1.0,
+        remaining_s=0.0,
+        doubt="",
     )
 
 
@@ -239,6 +250,14 @@ def _interrupted(state: State, event: ev.InterruptRequested) -> State:
     return replace(state, interrupted=True, keep=event.keep)
 
 
+def _link_lost(state: State, event: ev.LinkLost) -> State:
+    return replace(state, unreachable_since=event.at if state.unreachable_since is None else state.unreachable_since)
+
+
+def _link_restored(state: State, event: ev.LinkRestored) -> State:
+    return replace(state, unreachable_since=None)
+
+
 def _target_lost(state: State, event: ev.TargetLost) -> State:
     return replace(state, lost=event.reason)
 
@@ -270,6 +289,7 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.LaunchStarted: _launch_started,
     ev.PhaseEntered: _phase_entered,
     ev.PhaseProgressed: _phase_progressed,
+    ev.LoadDoubted: _load_doubted,
     ev.ServerReady: _server_ready,
     ev.ServerFailed: _server_failed,
     ev.RoundRequested: _round_requested,
@@ -279,6 +299,8 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.StopRequested: _stop_requested,
     ev.ServerStopped: _server_stopped,
     ev.InterruptRequested: _interrupted,
+    ev.LinkLost: _link_lost,
+    ev.LinkRestored: _link_restored,
     ev.TargetLost: _target_lost,
     ev.SessionEnded: _session_ended,
 }

@@ -82,6 +82,7 @@ class Launch:
     total: int | None = None
     fraction: float | None = None
     remaining_s: float | None = None
+    doubt: str = ""
     load_s: float | None = None
     flags: tuple[FlagCheck, ...] = ()
     rounds: tuple[Round, ...] = ()
@@ -154,6 +155,7 @@ class State:
     paused: bool = False
     interrupted: bool = False
     lost: str | None = None
+    unreachable_since: float | None = None
     ending: Ending | None = None
     notes: tuple[str, ...] = ()
     story: tuple[tuple[str, str], ...] = ()

@@ -119,10 +119,13 @@ def place_of(state: State, experiment: ExperimentState) -> Place:
     word = experiment.verdict.word
     if word == "not-reached":
         return Place.TODO
-    has_heirs = any(other.spec.based_on == experiment.id for other in state.experiments.values())
-    if word in ("failed", "ruled-out") or (word == "worse" and not has_heirs):
+    if word in ("failed", "ruled-out") or (word == "worse" and not _has_heirs(state, experiment)):
         return Place.DEAD_ENDS
     return Place.RESULTS
+
+
+def _has_heirs(state: State, experiment: ExperimentState) -> bool:
+    return any(other.spec.based_on == experiment.id for other in state.experiments.values())
 
 
 def now_text(state: State, experiment: ExperimentState) -> str:
@@ -142,6 +145,8 @@ def now_text(state: State, experiment: ExperimentState) -> str:
 def load_text(launch: Launch) -> str:
     """`load-weights 3/8 · 71 % · 2:40 left`, with what is known of it."""
     parts = [str(launch.phase) + (f" {launch.done}/{launch.total}" if launch.total else "")]
+    if launch.doubt:
+        return f"{parts[0]} · {launch.doubt}"
     if launch.fraction is not None:
         parts.append(f"{launch.fraction * 100:.0f} %")
     parts.append("no ETA yet" if launch.remaining_s is None else f"{duration(launch.remaining_s)} left")

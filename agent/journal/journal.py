@@ -17,6 +17,7 @@ from agent.journal.codec import decode, encode
 
 FILE = "journal.jsonl"
 _TICKS = (PhaseProgressed, TaskProgressed)
+_TICK_NAMES = [kind.__name__.encode() for kind in _TICKS]
 
 
 class JournalError(Exception):
@@ -104,8 +105,26 @@ def _quarantine_tail(path: Path, fd: int) -> int:
     return last
 
 
-def read_journal(folder: Path) -> list[Event]:
+def is_being_written(folder: Path) -> bool:
+    """Whether a running tunebot writes this session's journal."""
+    try:
+        fd = os.open(folder / FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def read_journal(folder: Path, progress: bool = True) -> list[Event]:
     """All events of a session, in order; a torn last record is left out.
+
+    Without `progress`, the ticks that only tell how far something is are passed over unread: a summary is then quick
+    however long the session was.
 
     Raises JournalError where the file is missing, empty, damaged before its end, or of an unknown version.
     """
@@ -117,6 +136,8 @@ def read_journal(folder: Path) -> list[Event]:
         raise JournalError(f"cannot read {path}: {error.strerror}", hint) from error
     events: list[Event] = []
     for number, line in enumerate(lines, 1):
+        if not progress and line.startswith(tuple(b'{"seq":%d,"event":"%b"' % (number, name) for name in _TICK_NAMES)):
+            continue
         record = _parse(line)
         if record is None or record["seq"] != number:
             if number == len(lines) and record is None:

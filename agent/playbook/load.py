@@ -39,7 +39,7 @@ def _build(root: Node, report: Report, known_flags: KnownFlags) -> Playbook | No
     if not isinstance(root, Table):
         report.add(root.place, (), f"a playbook is a mapping that begins with 'tunebot: 1', found {found(root)}")
         return None
-    playbook = build_model(root, report)
+    playbook = build_model(root, report, Playbook)
     check(root, report, known_flags)
     return playbook
 

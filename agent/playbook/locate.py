@@ -27,11 +27,11 @@ class Spot:
     """The first keys of an entry that holds exactly one of them, where the spot is such an entry."""
 
 
-def locate(root: Node, loc: tuple[str | int, ...]) -> Spot:
-    """The deepest value of the file on the way to a location."""
+def locate(root: Node, loc: tuple[str | int, ...], model: type[BaseModel] = Playbook) -> Spot:
+    """The deepest value of the file on the way to a location in a model."""
     node, key = root, None
     path: Path = ()
-    expected: Any = Playbook
+    expected: Any = model
     rivals: tuple[str, ...] = ()
     for part in loc:
         expected = _unwrap(expected)

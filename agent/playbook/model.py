@@ -40,7 +40,7 @@ class RemoteTarget(Strict):
 class Server(Strict):
     """What is tuned. `command` is the argv before the flags; `source` names the trees that research may read."""
 
-    kind: Literal["sglang", "vllm"]
+    kind: Literal["sglang", "vllm", "llamacpp"]
     version: VersionSpec | None = None
     command: tuple[Text, ...] = Field(min_length=1)
     source: Mapping[str, str] = {}

@@ -1,13 +1,11 @@
 """What the format accepts and tunebot does not do yet. Said before a run, so that nobody believes it was done."""
 
-from agent.playbook.model import Playbook, RemoteTarget, Topology
+from agent.playbook.model import Playbook, Topology
 
 
 def not_carried_out(playbook: Playbook) -> list[str]:
     """One sentence for each key of this playbook that is accepted and has no effect yet, in the order of the file."""
     said = []
-    if isinstance(playbook.target, RemoteTarget):
-        said.append("target.ssh: hosts over SSH cannot be reached yet; only local and simulated targets can.")
     if playbook.server.version is not None:
         said.append("server.version: the version of the server is not checked yet.")
     if playbook.guard is not None:

@@ -1,16 +1,17 @@
 """Whether a file has the shape of a playbook: the model's complaints, in plain words and at their place."""
 
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from agent.playbook.locate import Spot, keys_of, locate
-from agent.playbook.model import Playbook
 from agent.playbook.problems import Place, Report, dotted, shown, within
 from agent.playbook.tree import Broken, Items, Node, Scalar, Table, found
 from agent.playbook.units import FROM_FILE
 from agent.playbook.values import plain_value, resolve
+
+M = TypeVar("M", bound=BaseModel)
 
 _WANTED = {
     "string_type": "text",
@@ -23,20 +24,21 @@ _WANTED = {
     "model_type": "a mapping",
 }
 _PATTERNS = {
+    "host": ("cannot be the name of a host", "write a name of ~/.ssh/config, such as gpu8 or user@gpu8"),
     "ssh": ("cannot be the name of a host", "write a name of ~/.ssh/config, such as gpu8 or user@gpu8"),
     "version": ("is not a range of versions", 'write for example ">=0.5.9,<0.5.11" or "==0.5.10"'),
 }
 _ID = ("cannot be a name here", "use up to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit")
 
 
-def build_model(root: Node, report: Report) -> Playbook | None:
-    """The playbook, or None with every deviation of the shape reported."""
+def build_model(root: Node, report: Report, model: type[M]) -> M | None:
+    """The model (a playbook, say), or None with every deviation of the shape reported."""
     try:
-        return _validated(plain_value(root, report))
+        return _validated(plain_value(root, report), model)
     except ValidationError as error:
-        texts = frozenset(_numbers_for_text(root, error))
+        texts = frozenset(_numbers_for_text(root, error, model))
     try:
-        return _validated(plain_value(root, report, texts))
+        return _validated(plain_value(root, report, texts), model)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
         missing: dict[tuple[str | int, ...], list[str]] = {}
@@ -44,30 +46,30 @@ def build_model(root: Node, report: Report) -> Playbook | None:
             if detail["type"] == "missing":
                 missing.setdefault(detail["loc"][:-1], []).append(str(detail["loc"][-1]))
             else:
-                _report(root, detail, report)
+                _report(root, detail, report, model)
         for loc, keys in missing.items():
-            _report_missing(locate(root, loc), keys, report)
+            _report_missing(locate(root, loc, model), keys, report)
     return None
 
 
-def _validated(value: Any) -> Playbook:
+def _validated(value: Any, model: type[M]) -> M:
     # Only the keys as written in YAML: `in`, never the attribute that it fills.
-    return Playbook.model_validate(value, context=FROM_FILE, by_alias=True, by_name=False)
+    return model.model_validate(value, context=FROM_FILE, by_alias=True, by_name=False)
 
 
-def _numbers_for_text(root: Node, error: ValidationError) -> list[int]:
+def _numbers_for_text(root: Node, error: ValidationError, model: type[BaseModel]) -> list[int]:
     """Scalars that look like numbers where text is wanted: `name: 5` and `[sleep, 5]` mean what they say."""
     wrong = [detail for detail in error.errors(include_url=False) if detail["type"] == "string_type"]
-    nodes = [locate(root, detail["loc"]).node for detail in wrong]
+    nodes = [locate(root, detail["loc"], model).node for detail in wrong]
     return [id(node) for node in nodes if isinstance(node, Scalar) and resolve(node) is not None]
 
 
-def _report(root: Node, detail: ErrorDetails, report: Report) -> None:
+def _report(root: Node, detail: ErrorDetails, report: Report, model: type[BaseModel]) -> None:
     kind, loc = detail["type"], detail["loc"]
     if kind == "extra_forbidden":
-        _report_unknown_key(locate(root, loc[:-1]), str(loc[-1]), report)
+        _report_unknown_key(locate(root, loc[:-1], model), str(loc[-1]), report)
         return
-    spot = locate(root, loc)
+    spot = locate(root, loc, model)
     if isinstance(spot.node, Broken) or (kind == "too_short" and isinstance(spot.node, Items) and spot.node.nodes):
         return  # said already: pydantic calls a list too short when its elements are wrong
     if kind in ("union_tag_not_found", "union_tag_invalid"):
@@ -172,7 +174,7 @@ def _switch_hint(text: str) -> str | None:
 def _literal(spot: Spot, name: str, expected: str, report: Report) -> tuple[str, str | None]:
     text = spot.node.text if isinstance(spot.node, Scalar) else ""
     if spot.path == ("server", "kind") and text:
-        return f"server kind {shown(text)} is not supported", "supported are sglang and vllm"
+        return f"server kind {shown(text)} is not supported", "supported are sglang, vllm and llamacpp"
     words = expected.replace(" or ", ", ").replace("'", "").split(", ")
     words = [word.lower() if word in ("True", "False") else word for word in words]
     hint = _switch_hint(text) if "true" in words else _did_you_mean(text, words, report)

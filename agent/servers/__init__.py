@@ -3,10 +3,15 @@
 import httpx
 
 from agent.ports import ServerKind
+from agent.servers.llamacpp import LlamaCpp
 from agent.servers.sglang import SGLang
 from agent.servers.vllm import VLLM
 
-KINDS: dict[str, type[SGLang] | type[VLLM]] = {"sglang": SGLang, "vllm": VLLM}
+KINDS: dict[str, type[SGLang] | type[VLLM] | type[LlamaCpp]] = {
+    "sglang": SGLang,
+    "vllm": VLLM,
+    "llamacpp": LlamaCpp,
+}
 
 
 def server_kind(name: str, http: httpx.AsyncClient) -> ServerKind:

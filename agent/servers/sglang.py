@@ -51,26 +51,30 @@ _MARKS: tuple[tuple[re.Pattern[str], PhaseMark], ...] = tuple(
     for pattern, phase, begins in (
         (r"UserWarning: 'python -m sglang\.launch_server'|' is deprecated and will be removed", Phase.ARGS, True),
         (r"server_args=ServerArgs\(", Phase.CONFIG, True),
-        (r"Init (torch distributed|parallel) begin", Phase.DIST_INIT, True),
-        (r"Init (torch distributed|parallel) ends", Phase.DIST_INIT, False),
+        (r"[Ii]nit (torch distributed|parallel|nccl) begin", Phase.DIST_INIT, True),
+        (r"[Ii]nit (torch distributed|parallel|nccl) ends", Phase.DIST_INIT, False),
         (r"Load weight begin", Phase.LOAD_WEIGHTS, True),
         (r"Load weight end", Phase.KV_CACHE, True),
         (r"KV Cache is allocated|Memory pool end", Phase.KV_CACHE, False),
-        (r"Capture .*(cuda|CUDA) graph begin", Phase.GRAPH_CAPTURE, True),
-        (r"Capture .*(cuda|CUDA) graph end", Phase.GRAPH_CAPTURE, False),
+        (r"Capture .*(cuda|CUDA|npu|cpu|hip) graph begin", Phase.GRAPH_CAPTURE, True),
+        (r"Capture .*(cuda|CUDA|npu|cpu|hip) graph end", Phase.GRAPH_CAPTURE, False),
         (r"INFO:\s+Started server process", Phase.HTTP_START, True),
         (r"Uvicorn running on ", Phase.WARMUP, True),
         (r"The server is fired up and ready to roll", Phase.READY, True),
     )
 )
 # Words of which every line above has one: most lines are told by these alone.
-_WORDS = ("load", "Load", "Init ", "Captur", "KV ", "Memory pool", "server", "Uvicorn", "deprecated")
+_WORDS = (
+    "oading ", "Load weight", "Init ", "init nccl", "Captur", "KV Cache", "Memory pool", "server_args=",
+    "launch_server", "Started server", "fired up", "Uvicorn", "is deprecated",
+)  # fmt: skip
 
 
 class SGLang:
     """SGLang as tunebot knows it."""
 
     name = "sglang"
+    words: tuple[str, ...] = _WORDS
     stop_grace_s = 20.0
     phases: tuple[Phase, ...] = (
         Phase.LAUNCH, Phase.IMPORT, Phase.ARGS, Phase.CONFIG, Phase.DIST_INIT, Phase.LOAD_WEIGHTS, Phase.KV_CACHE,

@@ -39,13 +39,17 @@ _MARKS: tuple[tuple[re.Pattern[str], PhaseMark], ...] = tuple(
     for pattern, phase, begins in (
         (r"vLLM API server version|api_utils\.py:\d+\].* version \d", Phase.ARGS, True),
         (r"non-default args: |\] args: Namespace\(", Phase.CONFIG, True),
-        (r"Initializing a V\d LLM engine", Phase.DIST_INIT, True),
+        (r"Initializing an? (V\d )?LLM engine", Phase.DIST_INIT, True),
         (r"Starting to load model|Loading drafter model", Phase.LOAD_WEIGHTS, True),
-        (r"Loading weights took", Phase.LOAD_WEIGHTS, False),
+        (r"Loading (model )?weights took", Phase.LOAD_WEIGHTS, False),
         (r"Model loading took", Phase.PROFILE, True),
         (r"Dynamo bytecode transform|Warming up model for the compilation", Phase.COMPILE, True),
         (r"torch\.compile (took|takes)|Compiling a graph for|Warming up done", Phase.COMPILE, False),
-        (r"Available KV cache memory|set .* for KV cache|KV cache size: [\d,]+ tokens", Phase.KV_CACHE, True),
+        (
+            r"Available KV cache memory|set .* for KV cache|KV cache size: [\d,]+ tokens|# GPU blocks: ",
+            Phase.KV_CACHE,
+            True,
+        ),
         (r"Graph capturing finished", Phase.GRAPH_CAPTURE, False),
         (r"Starting vLLM (API )?server|INFO:\s+Started server process", Phase.HTTP_START, True),
         (r"INFO:\s+Application startup complete", Phase.READY, True),
@@ -53,8 +57,9 @@ _MARKS: tuple[tuple[re.Pattern[str], PhaseMark], ...] = tuple(
 )
 # Words of which every line above has one: most lines are told by these alone.
 _WORDS = (
-    "oading ", "aptur", "KV cache", "args: ", "Initializing a V", "Starting ", "server", "version ", "startup", "ompil",
-    "Dynamo", "Warming up",
+    "oading ", "aptur", "KV cache", "args: ", "Initializing a", "Starting to load", "Starting vLLM", "Started server",
+    "version ", "startup complete", "torch.compile", "Compiling", "for the compil", "Dynamo", "Warming up",
+    "GPU blocks",
 )  # fmt: skip
 
 _ARGS_LINE = re.compile(r"non-default args: (\{.*)")
@@ -67,6 +72,7 @@ class VLLM:
     """vLLM as tunebot knows it."""
 
     name = "vllm"
+    words: tuple[str, ...] = _WORDS
     stop_grace_s = 20.0
     # The memory profile runs (and compiles) the model before the KV cache is sized.
     phases: tuple[Phase, ...] = (

@@ -3,23 +3,17 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
-import time
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agent.ports import CommandResult, TargetUnusable
-from agent.targets import wrapper
+from agent.targets import places, trees
 from agent.text import one_line
 
-_KILL_LIMIT_S = 10.0
 _DRAIN_LIMIT_S = 2.0
 _CHUNK = 1 << 16
-_MARK = "TUNEBOT_COMMAND"
-_NICE = (("setpriv", "--pdeathsig", "KILL"), ("nice", "-n", "19"), ("ionice", "-c", "3"))
-"""What goes before a background command, as far as the host has it. The first ends it if we are killed."""
 
 
 class Commands:
@@ -46,7 +40,7 @@ class Commands:
         """As Target.run; `env` is the whole environment and `argv[0]` is looked up in its PATH."""
         argv = [find_program(argv, env, cwd), *argv[1:]]
         if background:
-            argv = [*_niceness(env), *argv]
+            argv = [*trees.niceness(env), *argv]
             await self._awake.wait()
         if self._closed:
             raise TargetUnusable("the target is closed")
@@ -86,7 +80,7 @@ class Commands:
         # Those that left the group. One after the other, each as it should be by then: the last one is right.
         async with self._signalling:
             signum = signal.SIGCONT if self._awake.is_set() else signal.SIGSTOP
-            await asyncio.to_thread(_signal_tree, job.root, job.mark, signum)
+            await asyncio.to_thread(trees.signal_tree, job.root, job.mark, signum)
 
     async def _finish(self, job: "_Job") -> None:
         await job.finish()
@@ -105,7 +99,7 @@ class _Job:
 
     def __init__(self, timeout_s: float, background: bool, limit: int) -> None:
         self.background = background
-        self.mark = f"{_MARK}={os.urandom(8).hex()}"
+        self.mark = f"{trees.MARK}={os.urandom(8).hex()}"
         self._left_s, self._limit = timeout_s, limit
         self._output, self._truncated, self._timed_out = bytearray(), False, False
         self.gone = asyncio.Event()
@@ -116,7 +110,7 @@ class _Job:
     async def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
         read, write = os.pipe()
         name, _, value = self.mark.partition("=")
-        ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")) - 1
+        ticks = trees.ticks_now()
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -135,7 +129,7 @@ class _Job:
         finally:
             os.close(write)
         pid = self._process.pid
-        self.root = wrapper.find(pid) or wrapper.Proc(pid, 0, 0, ticks)  # it may have ended by now
+        self.root = trees.root_of(pid, ticks)
         self._exited = asyncio.create_task(self._wait())
         self._reader = asyncio.create_task(self._read(read))
         self._resume_clock()
@@ -147,7 +141,7 @@ class _Job:
     async def finish(self) -> None:
         """Kill what is left of the command and read the rest of its output."""
         self._stop_clock()
-        await asyncio.to_thread(_kill_tree, self.root, self.mark)
+        await asyncio.to_thread(trees.kill_tree, self.root, self.mark)
         await asyncio.wait({self._exited, self._reader}, timeout=_DRAIN_LIMIT_S)
         for task in (self._exited, self._reader):  # what cannot be killed may still hold the pipe
             task.cancel()
@@ -214,51 +208,7 @@ class _Job:
 
 def find_program(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> str:
     """The path of the program that argv starts. Raises TargetUnusable where there is none."""
-    if not argv:
-        raise TargetUnusable("an empty command")
-    if "/" in argv[0]:
-        found = shutil.which(cwd / argv[0])
-        hint = "does it exist, and may it be executed?"
-    else:
-        found = shutil.which(argv[0], path=env.get("PATH", os.defpath))
-        hint = f"not found in PATH={one_line(env.get('PATH', os.defpath))}"
-    if found is None:
-        raise TargetUnusable(f"no program {one_line(argv[0])}", hint)
-    return str(found)
-
-
-def _niceness(env: Mapping[str, str]) -> list[str]:
-    words: list[str] = []
-    for prefix in _NICE:
-        if found := shutil.which(prefix[0], path=env.get("PATH", os.defpath)):
-            words += [found, *prefix[1:]]
-    return words
-
-
-def _tree(root: wrapper.Proc, mark: str) -> list[wrapper.Proc]:
-    """What lives of a command: descendants, sessions, and those that carry its mark, wherever they went."""
-    procs = wrapper.snapshot()
-    young = (proc for proc in procs.values() if proc.start_ticks >= root.start_ticks and proc.pid != os.getpid())
-    seeds = [
-        proc.pid
-        for proc in young
-        if (proc.pid, proc.start_ticks) == (root.pid, root.start_ticks) or wrapper.marked(proc.pid, mark)
-    ]
-    return wrapper.members(procs, seeds)
-
-
-def _signal_tree(root: wrapper.Proc, mark: str, signum: int) -> None:
-    for proc in _tree(root, mark):
-        wrapper.send(proc, signum)
-
-
-def _kill_tree(root: wrapper.Proc, mark: str) -> None:
-    end = time.monotonic() + _KILL_LIMIT_S
-    clear = 0
-    while clear < 2 and time.monotonic() < end:  # twice, as a fork can slip through one look
-        left = _tree(root, mark)
-        clear = 0 if left else clear + 1
-        for proc in left:
-            wrapper.send(proc, signal.SIGKILL)
-        if left:
-            time.sleep(0.01)
+    try:
+        return places.find_program(argv, env, cwd)
+    except places.Unfit as err:
+        raise TargetUnusable(one_line(str(err)), one_line(err.hint, 400)) from err

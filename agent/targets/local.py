@@ -2,29 +2,22 @@
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import os
 import signal
 import socket
-import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agent.core.model import Gpu, Host
-from agent.ports import (
-    CommandResult,
-    LaunchSpec,
-    LaunchStatus,
-    PortOwners,
-    Process,
-    StopReport,
-    TargetBusy,
-    TargetUnusable,
-)
-from agent.targets import wrapper
+from agent.ports import CommandResult, LaunchSpec, LaunchStatus, PortOwners, Process, StopReport, TargetUnusable
+from agent.reach import Reach
+from agent.targets import places, wrapper
+from agent.targets.answers import order_of, owners_of, started, status_of, stopped
 from agent.targets.commands import Commands, find_program
+from agent.targets.gpus import NO_GPUS, SMI, gpus_of
+from agent.targets.survey import survey
 from agent.text import decode, one_line
 
 _SMI_LIMIT_S = 10.0
@@ -33,18 +26,6 @@ _CONNECT_LIMIT_S = 2.0
 _PORT_TRIES = 1000
 # tunebot's own keys to an LLM are nothing for servers and probes.
 _OUR_SECRETS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"})
-_NO_GPUS = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
-_SMI = (
-    "nvidia-smi",
-    "--query-gpu=index,name,compute_cap,memory.total,driver_version",
-    "--format=csv,noheader,nounits",
-)
-_HINTS = {
-    "exists": "a launch id is used once; ask for its status",
-    "locked": "wait until that server is stopped, or stop it where it was started",
-    "alive": "stop that launch first",
-    "program": "is it installed, and in the PATH of the playbook's environment?",
-}
 _handed_out: set[int] = set()
 """Ports of all targets of this process: simulated hosts share one loopback."""
 
@@ -67,6 +48,7 @@ class LocalTarget:
         A simulated host has its own `home` and a `path_prefix` that goes before PATH.
         """
         self.name = name
+        self.reach = Reach()
         self._workdir, self._home, self._simulated = workdir.absolute(), (home or Path.home()).absolute(), simulated
         ours = {name: value for name, value in os.environ.items() if name not in _OUR_SECRETS}
         self._env = {**ours, "HOME": str(self._home), **(extra_env or {})}
@@ -81,19 +63,11 @@ class LocalTarget:
 
     async def _gpus(self) -> tuple[Gpu, ...]:
         try:
-            find_program(_SMI, self._env, self._home)
+            find_program(SMI, self._env, self._home)
         except TargetUnusable:
             return ()
-        result = await self.run(_SMI, timeout_s=_SMI_LIMIT_S)
-        text = decode(result.output, 1 << 16)
-        if result.timed_out:
-            hint = "a GPU or its driver hangs; look at dmesg, a reboot may be needed"
-            raise TargetUnusable(f"nvidia-smi gave no answer in {_SMI_LIMIT_S:.0f} s", hint)
-        if "No devices were found" in text:
-            return ()
-        if result.exit_code != 0:
-            raise TargetUnusable(f"nvidia-smi failed: {one_line(text)}", "repair the driver of the GPUs")
-        return tuple(_gpu(line) for line in text.splitlines() if line.strip())
+        result = await self.run(SMI, timeout_s=_SMI_LIMIT_S)
+        return gpus_of(result, _SMI_LIMIT_S)
 
     async def run(
         self,
@@ -113,7 +87,7 @@ class LocalTarget:
         changes = {name: self._expand(value) for name, value in (env or {}).items()}
         return await self._commands.run(
             [self._expand(word) for word in argv],
-            env={**self._env, **changes, **(_NO_GPUS if hide_gpus else {})},
+            env={**self._env, **changes, **(NO_GPUS if hide_gpus else {})},
             cwd=self._path(cwd or "~/"),
             timeout_s=timeout_s,
             background=background,
@@ -127,7 +101,7 @@ class LocalTarget:
     async def read_file(self, path: str, offset: int = 0, limit: int = 1 << 20) -> bytes:
         """At most `limit` bytes of a regular file. Raises TargetUnusable where it is none or cannot be read."""
         try:
-            return await asyncio.to_thread(_read, self._path(path), offset, limit)
+            return await asyncio.to_thread(places.read_range, self._path(path), offset, limit)
         except (OSError, ValueError) as err:
             reason = getattr(err, "strerror", None) or str(err)
             raise TargetUnusable(f"cannot read {one_line(path)}: {one_line(reason)}") from err
@@ -170,20 +144,8 @@ class LocalTarget:
 
         Where the wrapper itself gave no answer the reason says so, and `launch_status` tells what became of it.
         """
-        order = {
-            "launch": spec.launch,
-            "owner": spec.owner,
-            "runs": str(self._workdir / "runs"),
-            "lock": str(self._workdir / "gpu.lock"),
-            "argv": list(spec.argv),
-            "env": dict(spec.env),
-            "unset": list(spec.unset),
-        }
-        answer = await self._verb(_START_LIMIT_S, "start", order=order)
-        if "error" in answer:
-            unusable = TargetBusy if answer["error"] in ("locked", "alive") else TargetUnusable
-            raise unusable(one_line(str(answer["message"]), 400), _HINTS.get(answer["error"], ""))
-        return Process(pid=answer["pid"], start_ticks=answer["start_ticks"])
+        folders = {"runs": str(self._workdir / "runs"), "lock": str(self._workdir / "gpu.lock")}
+        return started(await self._verb(_START_LIMIT_S, "start", order={**order_of(spec), **folders}))
 
     async def launch_status(self, launch: str) -> LaunchStatus:
         """What the host knows of a launch; `processes` are those that live."""
@@ -191,16 +153,12 @@ class LocalTarget:
             answer = await asyncio.to_thread(wrapper.status, self._run_dir(launch))
         except OSError:
             return LaunchStatus(state="unknown", leader_exit_code=None, processes=())
-        return LaunchStatus(
-            state=answer["state"],
-            leader_exit_code=answer["leader_exit_code"],
-            processes=_processes(answer["processes"]),
-        )
+        return status_of(answer)
 
     async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> bytes:
         """Bytes of the launch's output from `offset`; none where there is no output yet."""
         try:
-            return await asyncio.to_thread(_read, self._run_dir(launch) / "server.log", offset, limit)
+            return await asyncio.to_thread(places.read_range, self._run_dir(launch) / "server.log", offset, limit)
         except FileNotFoundError:
             return b""
         except OSError as err:
@@ -209,15 +167,17 @@ class LocalTarget:
     async def port_owners(self, launch: str, port: int) -> PortOwners:
         """Whose sockets listen on the port."""
         answer = await asyncio.to_thread(wrapper.owners, self._run_dir(launch), port)
-        return PortOwners(ours=tuple(answer["ours"]), others=answer["others"])
+        return owners_of(answer)
 
     async def stop(self, launch: str, grace_s: float) -> StopReport:
         """As ports.Target; takes at most `grace_s` and 20 s more. A launch that never started then never will."""
         limit_s = grace_s + wrapper.KILL_LIMIT_S + _START_LIMIT_S
         answer = await self._verb(limit_s, "stop", str(self._run_dir(launch)), str(grace_s))
-        if "error" in answer:
-            raise TargetUnusable(f"cannot stop launch {launch}: {one_line(str(answer['message']))}")
-        return StopReport(exit_code=answer["exit_code"], left=_processes(answer["left"]))
+        return stopped(launch, answer)
+
+    async def survey(self) -> Mapping[str, Any]:
+        """What `tunebot doctor` wants to know of the machine."""
+        return await asyncio.to_thread(survey, self._workdir)
 
     async def close(self) -> None:
         """End the commands that still run. Servers go on."""
@@ -225,7 +185,11 @@ class LocalTarget:
 
     async def _verb(self, limit_s: float, *words: str, order: dict[str, Any] | None = None) -> dict[str, Any]:
         """Run a verb of the wrapper and return its answer."""
-        script = await asyncio.to_thread(_install_wrapper, self._workdir)
+        try:
+            source = await asyncio.to_thread(Path(wrapper.__file__).read_bytes)
+            script = await asyncio.to_thread(places.install_wrapper, self._workdir, source)
+        except places.Unfit as err:
+            raise TargetUnusable(one_line(str(err)), one_line(err.hint)) from err
         python = find_program(["python3"], self._env, self._home)
         process = await asyncio.create_subprocess_exec(
             *(python, "-I", "-S", str(script), *words),  # isolated: no site, no PYTHONPATH
@@ -260,59 +224,3 @@ class LocalTarget:
 
     def _path(self, path: str) -> Path:
         return self._home / self._expand(path)
-
-
-def _gpu(line: str) -> Gpu:
-    fields = [field.strip() for field in line.split(",")]
-    try:
-        major, _, minor = fields[-3].partition(".")
-        memory = int(fields[-2]) if fields[-2].isdigit() else 0  # "[N/A]" where the GPU shares the host's memory
-        return Gpu(
-            index=int(fields[0]),
-            name=", ".join(fields[1:-3]),
-            sm_major=int(major),
-            sm_minor=int(minor),
-            memory_mib=memory,
-            driver=fields[-1],
-        )
-    except (ValueError, IndexError) as err:
-        raise TargetUnusable(f"nvidia-smi says {one_line(line)}", "a driver that knows compute_cap is needed") from err
-
-
-def _processes(items: Sequence[Mapping[str, int]]) -> tuple[Process, ...]:
-    return tuple(Process(pid=item["pid"], start_ticks=item["start_ticks"]) for item in items)
-
-
-def _read(path: Path, offset: int, limit: int) -> bytes:
-    # Without O_NONBLOCK opening a fifo would wait for its writer.
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ValueError("not a regular file")
-        data = bytearray()
-        while len(data) < limit and (chunk := os.pread(fd, limit - len(data), offset + len(data))):
-            data += chunk
-        return bytes(data)
-    finally:
-        os.close(fd)
-
-
-def _install_wrapper(workdir: Path) -> Path:
-    """The wrapper's path in the work folder, which is made, or checked: whoever can write there could be us."""
-    source = Path(wrapper.__file__).read_bytes()
-    try:
-        workdir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = workdir.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-            hint = f"it must be a folder of yours that nobody else can write: chmod 700 {workdir}"
-            raise TargetUnusable(f"{workdir} is a link, or others can write there", hint)
-        workdir.chmod(0o700)
-        script = workdir / f"wrapper-{hashlib.sha256(source).hexdigest()[:8]}.py"
-        if not script.exists() or script.read_bytes() != source:
-            temporary = script.with_name(f"{script.name}.{os.urandom(4).hex()}.tmp")
-            temporary.touch(mode=0o600)
-            temporary.write_bytes(source)
-            temporary.replace(script)
-    except OSError as err:
-        raise TargetUnusable(f"cannot use {workdir}: {err.strerror}", "choose another work folder") from err
-    return script

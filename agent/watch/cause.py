@@ -1,203 +1,230 @@
-"""The one line that names why a launch failed.
-
-A start, by plain rules: the earliest exception that names a fault we know, else the earliest that is not known to
-follow from another one.
-"""
+"""The one line that names why a server failed, chosen among everything that may name it."""
 
 import re
-from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from agent.core.model import Failure, Phase, Quote
+from agent.core.model import Phase
 from agent.text import one_line
-from agent.watch.categories import category_of, not_before
-from agent.watch.lines import Line, origin
-from agent.watch.traces import Suspect, suspects
+from agent.watch.frames import ORDER, later, phase_of_frames
+from agent.watch.records import Record
+from agent.watch.rules import Fault, rules
+from agent.watch.traces import Suspect
 
-_KEPT = 2000
-_LOG = "server.log"
-_NOISE = ("Decode batch", "Prefill batch", ' HTTP/1.1" ', " throughput: ")
-_BAR_ENDS = ("it/s]", "s/it]")
+# What an exception or a line counts that no table knows, against the weights in the tables.
+_FATAL_EXCEPTION, _EXCEPTION, _BARE_LINE = 4.5, 3.2, 1.5
+_STRONG = 7.5
+"""A fault of this weight is one even in words that otherwise tell a consequence."""
+_CONSEQUENCE = 2.0
+"""A fault of at most this weight is a consequence itself: it is named where nothing else is."""
+_BELOW_COSTS = 0.4
+_LOOSE = 0.3
+"""What a line costs that is only told by its level: the exception itself is the better line."""
+_SURVIVED = 0.4
+"""What is left of a suspect after which the load went on, or which ended one request only."""
 
-_FOLLOWS = re.compile(
-    r"other ranks that didn't|Broken pipe|Connection (reset|refused)|EOFError|BrokenPipeError|ConnectionRefusedError"
-    r"|remote error|CancelledError|KeyboardInterrupt|SystemExit|EngineDeadError|leaked (semaphore|shared_memory)"
-    r"|Exception ignored|destroy_process_group|Executor failed"
+_DIES = re.compile(
+    r"hit an exception|EngineCore|WorkerProc|Exception in worker|Initialization failed|encountered a fatal"
+    r"|Process \S+:$"
 )
-_WRAPS = re.compile(
-    r"Engine core initialization failed|Engine process failed|EngineCore (failed|encountered)|WorkerProc (init|failed)"
-    r"|worker died|ActorDied|See stack trace|root cause|unhandled (system|cuda) error"
-    r"|terminate called|Initialization failed|JSONDecodeError|[Ww]atchdog timeout \(self\."
+_CAPTURE = re.compile(r"(?:\w+: )?(?:Exception: )?Capture (?:cuda|npu|CUDA) graph failed: ?")
+_PYDANTIC = re.compile(r" \[type=\w+, input_value=.*|\s*For further information visit https://errors\.pydantic.*")
+_LOCATION = re.compile(r"^[\w.`\[\]-]+$")
+_MODULES = re.compile(r"^(?:[a-z_]\w*\.)+(?=[A-Z])")
+_RANKS = (
+    re.compile(r"closed by localRank (\d+)"),
+    re.compile(r"/rank_(\d+)_\d+/"),
+    re.compile(r"\bRank (\d+) scheduler died|Worker proc \S*?(\d+) died"),
+    re.compile(r"\[[Rr]ank (\d+)\]|\bGPU (\d+) has a total capacity|on device (\d+): cudaMalloc"),
 )
-_LOST_PEER = re.compile(r"Connection closed by peer|Connection reset by peer|NCCL communicator was aborted")
-_DIED = re.compile(
-    r"(?:Rank (\d+) scheduler died during initialization|Worker proc \S*?(\d*) died unexpectedly) \(exit code: (\S+?)\)"
-)
-_SIGQUIT = re.compile(r"[Rr]eceived sigquit from a child|SIGQUIT received")
-_SIGTERM = re.compile(r"SIGTERM received|trigger received signal=SIGTERM")
-_OWN_KILL = re.compile(r"kill_process_tree called")  # SGLang ends each failure, and each stop, by SIGKILL of itself
-_TEARDOWN = re.compile(r"resource_tracker|warnings\.warn|nanobind|leaked |kill_process_tree called")
-_ANNOUNCES = re.compile(r"\d validation errors? for|failed: ?$|error: ?$")
-_INNER = re.compile(r"(?:\w+: )?Capture cuda graph failed: ")
-
-# Functions whose frame tells the phase, where the log's own marks are behind it.
-_FRAME_PHASES = (
-    (re.compile(r"event_loop|forward_thread_func|run_busy_loop"), Phase.SERVING),
-    (re.compile(r"graph_runner\w*\.py|capture"), Phase.GRAPH_CAPTURE),
-    (re.compile(r"alloc_memory_pool|init_memory_pool|determine_available_memory|initialize_cache"), Phase.KV_CACHE),
-    (re.compile(r" load_model$"), Phase.LOAD_WEIGHTS),
-    (re.compile(r"init_torch_distributed|init_distributed|init_device$"), Phase.DIST_INIT),
-    (re.compile(r"server_args\.py:\d+ (?!prepare|from_cli)|create_engine_config|model_config"), Phase.CONFIG),
-)
-_ORDER = list(Phase)
 
 
-class Evidence:
-    """The lines of a log that a diagnosis needs: the first and the last 2,000 that are no progress or routine."""
+@dataclass(slots=True, kw_only=True)
+class Judged:
+    """A suspect with what it was taken for: `fault` None is unknown, `aside` why it cannot be the cause."""
 
-    def __init__(self) -> None:
-        self._first: list[Line] = []
-        self._last: deque[Line] = deque(maxlen=_KEPT)
-
-    def add(self, line: Line) -> None:
-        """Keep a line, unless it is routine."""
-        text = line.text
-        if text.endswith(_BAR_ENDS):
-            return
-        for word in _NOISE:
-            if word in text:
-                return
-        (self._first if len(self._first) < _KEPT else self._last).append(line)
-
-    def lines(self) -> list[Line]:
-        """What was kept, in the order of the log."""
-        return [*self._first, *self._last]
+    suspect: Suspect
+    fault: Fault | None
+    root: Record
+    said: str
+    score: float
+    aside: str = ""
 
 
-def diagnose(lines: Sequence[Line], exit_code: int | None, phase: Phase, stopped_by_us: bool) -> Failure:
-    """Why the launch failed: one line for the board, its kind, and the lines that show it."""
-    if phase is Phase.READY:
-        phase = Phase.SERVING
-    if stopped_by_us:
-        return Failure(phase=phase, reason="stopped by tunebot", category="none", exit_code=exit_code)
-    found = list(suspects(lines))
-    best = max(found, key=lambda suspect: (_weight(suspect, phase), -suspect.line.number), default=None)
-    if best is None or _weight(best, phase) == 0:
-        return _without_cause(lines, exit_code, phase)
-    if any(_INNER.match(suspect.text) for suspect in found):
-        phase = _later(phase, Phase.GRAPH_CAPTURE)
-    return _failure(best, exit_code, phase)
+def judge(suspect: Suspect, phase: Phase, *, went_on: bool, was_ready: bool) -> Judged:
+    """Weigh one suspect. `went_on`: its writer passed another milestone later."""
+    fault, root, said, weight = _best_fault(suspect, phase)
+    main, table = suspect.text, rules()
+    judged = Judged(suspect=suspect, fault=fault, root=root, said=said, score=weight - _LOOSE * suspect.loose)
+    if weight < _STRONG:
+        for kind, aside in (("follows", "follows from another death"), ("cleanup", "noise of the end"),
+                            ("advice", "advice or a harmless warning")):  # fmt: skip
+            if table.is_a(kind, main) and not (kind == "advice" and _is_raised(suspect, fault)):
+                judged.score, judged.aside = (0.5 if fault and fault.weight <= _CONSEQUENCE else 0.0), aside
+                return judged
+        if table.is_a("wraps", main) and (root is suspect.line or weight < 4):
+            judged.score, judged.aside = min(weight, 1.2), "only announces what stands elsewhere"
+            return judged
+    if went_on and not (suspect.native and weight >= _STRONG):
+        judged.score, judged.aside = weight * _SURVIVED, "the load went on after it"
+    elif was_ready and not suspect.native and not _DIES.search(suspect.header) and not _in_loop(suspect):
+        judged.score, judged.aside = weight * _SURVIVED, "ended a request, not the server"
+    return judged
 
 
-def _weight(suspect: Suspect, phase: Phase) -> int:
-    """How likely a line is to name the cause; among equals the earliest does."""
-    start = suspect.text[:200]
-    if _FOLLOWS.search(start) or _LOST_PEER.search(start) or _DIED.search(start):
-        return 0
-    if _WRAPS.search(start):
-        return 1
-    if _INNER.match(suspect.text):
-        return 2
-    return 4 if category_of(_said(suspect), phase) else 3
+def _is_raised(suspect: Suspect, fault: Fault | None) -> bool:
+    """An exception may give advice and still be one."""
+    return bool(suspect.frames) or (fault is not None and not suspect.native)
 
 
-def _said(suspect: Suspect) -> str:
-    """Everything that may tell the kind of fault: the line, what stands below it, the place that raised it."""
-    source = suspect.source.text.strip() if suspect.source is not None and _is_bare(suspect) else ""
-    place = suspect.frames[-1].rpartition("/")[2] if suspect.frames else ""
-    return " ".join([suspect.text[:300], *(line.text for line in suspect.below), source, place])
+def _in_loop(suspect: Suspect) -> bool:
+    return bool(suspect.frames) and _told(suspect) is Phase.SERVING
 
 
-def _is_bare(suspect: Suspect) -> bool:
+def _best_fault(suspect: Suspect, phase: Phase) -> tuple[Fault | None, Record, str, float]:
+    """The heaviest fault that the line, or what belongs to it, names; with the record and the text that do."""
+    texts = list(_texts(suspect))
+    below = "\n".join(record.message for record in suspect.below)
+    frames = "\n".join(frame.replace("\\", "/") for frame in suspect.frames[-6:])
+    best: tuple[Fault | None, Record, str, float] = (None, texts[0][0], texts[0][1], _unknown_weight(suspect))
+    surest = best[3]
+    phase = later(phase, _told(suspect) or phase)
+    for fault in rules().faults:
+        if fault.phases is not None and phase not in fault.phases:
+            continue
+        for record, text, cost in texts:
+            if fault.weight - cost > surest and (sure := fault.weighs(text, below) - cost) > surest:
+                best, surest = (fault, record, text, fault.weight - cost), sure
+                break
+        else:
+            if fault.frames is not None and fault.frames_weight > surest and fault.frames.search(frames):
+                best, surest = (fault, texts[0][0], texts[0][1], fault.frames_weight), fault.frames_weight
+    return best
+
+
+def _texts(suspect: Suspect) -> Iterable[tuple[Record, str, float]]:
+    """What may name the fault, the line to be shown first: the line, its source line, the lines below it."""
+    announced = _announced(suspect)
+    if announced is not None:
+        yield announced, announced.message, 0.0
+    if suspect.source is not None and is_bare(suspect):
+        place = suspect.frames[-1].rpartition("/")[2] if suspect.frames else ""
+        if suspect.text.startswith("AssertionError"):
+            yield suspect.source, f"{suspect.source.message.strip()} AssertionError {place}", 0.0
+        else:
+            yield suspect.line, f"{suspect.text} {suspect.source.message.strip()} {place}", 0.0
+    yield suspect.line, suspect.text, 0.0 if announced is None else 0.1
+    if suspect.native and not suspect.loose:
+        return
+    for record in suspect.below[:6]:
+        text = record.message
+        if text.strip() and not any(rules().is_a(kind, text) for kind in ("advice", "cleanup", "stack")):
+            yield record, text, _BELOW_COSTS
+
+
+def _announced(suspect: Suspect) -> Record | None:
+    """The line below an exception that only announces it: `1 validation error for ..`, `.. graph failed:`."""
+    text = suspect.text.rstrip()
+    if not suspect.below or not (text.endswith(("failed:", "raised:", "error:", "Error:", "errors:")) or (
+        re.search(r"\d validation errors? for", text)
+    )):  # fmt: skip
+        return None
+    lines = [record for record in suspect.below if record.message.strip()]
+    if len(lines) > 1 and _LOCATION.match(lines[0].message) and not lines[0].message.startswith(" "):
+        return lines[1]
+    return lines[0] if lines else None
+
+
+def is_bare(suspect: Suspect) -> bool:
     """An exception without a message of its own: `AssertionError`, `KeyError: 12`."""
-    return len(suspect.text.partition(":")[2]) < 8
+    return len(suspect.text.partition(":")[2].strip()) < 8
 
 
-def _failure(best: Suspect, exit_code: int | None, phase: Phase) -> Failure:
-    phase = _phase(best, phase)
-    category = category_of(_said(best), phase) or _unknown(best, phase)
-    phase = _later(phase, not_before(category))
-    if category == "cli-arguments" and best.native and ": error: " in best.text:
-        phase = Phase.ARGS
-    root, reason = best.line, _INNER.sub("", best.text)
-    if best.source is not None and best.text.startswith("AssertionError") and _is_bare(best):
-        root, reason = best.source, best.source.text.strip()
-    elif best.below and _ANNOUNCES.search(best.text):
-        root, reason = best.below[0], best.below[0].text.strip()
-    if root is best.line and _is_bare(best) and best.frames:
-        reason = f"{reason} ({best.frames[-1].rpartition('/')[2]})"
-    evidence = [best.line] if root is best.line else [root, best.line]
-    return Failure(
-        phase=phase,
-        reason=one_line(reason),
-        category=category,
-        evidence=tuple(_quote(line) for line in evidence),
-        rank=best.rank,
-        exit_code=exit_code,
-    )
+def _unknown_weight(suspect: Suspect) -> float:
+    if suspect.native:
+        return 0.0 if rules().is_a("stack", suspect.text) else _BARE_LINE
+    return _FATAL_EXCEPTION if _DIES.search(suspect.header) and suspect.frames else _EXCEPTION
 
 
-def _unknown(best: Suspect, phase: Phase) -> str:
-    if phase is Phase.IMPORT:
+def choose(judged: Sequence[Judged]) -> Judged | None:
+    """The cause: the heaviest, among equals the one whose block began first."""
+    best = max(judged, key=_rank_key, default=None)
+    if best is None or best.score <= 0:
+        return None
+    inner = best.suspect.above
+    if best.suspect.text.rstrip().endswith(":") and inner is not None and not is_bare(inner):
+        # A compiler's complaint with its source below; what is wrong stands in the exception that it wraps.
+        best.root, best.said = inner.line, inner.text
+    return best
+
+
+def _rank_key(judged: Judged) -> tuple[float, float, int, int]:
+    suspect = judged.suspect
+    return (judged.score, -(suspect.time or 0.0) if suspect.clock else 0.0, -suspect.opened, -suspect.line.number)
+
+
+def phase_of(judged: Judged, phase: Phase) -> Phase:
+    """The phase in which it happened: that of the log's marks, or a later one that frames or the fault tell."""
+    suspect, fault = judged.suspect, judged.fault
+    if fault is not None and fault.phase is not None:
+        return fault.phase
+    told = _told(suspect)
+    importing = sum(frame.endswith(" <module>") for frame in suspect.frames) > 2
+    if importing and told is not Phase.SERVING and ORDER[phase] <= ORDER[Phase.ARGS]:
+        return Phase.IMPORT if suspect.frames[-1].endswith(" <module>") or told is None else phase
+    if told is Phase.SERVING and ORDER[Phase.DIST_INIT] <= ORDER[phase] <= ORDER[Phase.WARMUP]:
+        told = Phase.WARMUP
+    if phase is not Phase.WARMUP and told is not None:
+        phase = later(phase, told)
+    return later(phase, fault.not_before) if fault is not None else phase
+
+
+def _told(suspect: Suspect) -> Phase | None:
+    """What the frames tell; those of an exception that was raised in its wake reach further out."""
+    outer: Suspect | None = suspect
+    told: Phase | None = None
+    while outer is not None and (told is None or told is not Phase.SERVING):
+        more = phase_of_frames(outer.frames)
+        told = more if told is None or more is Phase.SERVING else told
+        outer = outer.outer
+    return told
+
+
+def category_of(judged: Judged, phase: Phase) -> str:
+    """The category of the fault; of an unknown exception the one that its phase makes likely."""
+    if judged.fault is not None:
+        return rules().category(judged.fault, phase)
+    text = judged.suspect.text
+    if ORDER[phase] <= ORDER[Phase.IMPORT]:
         return "import-error"
-    return "model-runtime-assert" if best.text.startswith("AssertionError") else "unknown"
+    if ORDER[phase] <= ORDER[Phase.CONFIG]:
+        return "config-validation"
+    if phase is Phase.LOAD_WEIGHTS and text.startswith(("KeyError", "AssertionError", "ValueError")):
+        return "weights-name-mismatch"
+    return "model-runtime-assert"
 
 
-def _phase(best: Suspect, phase: Phase) -> Phase:
-    """The phase of the watch, or the later one that the frames of the traceback tell."""
-    if phase is Phase.IMPORT and sum(frame.endswith(" <module>") for frame in best.frames) > 2:
-        return phase  # modules import each other: whatever their files are called, nothing runs yet
-    if phase is Phase.WARMUP:
-        return phase
-    for pattern, told in _FRAME_PHASES:
-        if any(pattern.search(frame) for frame in best.frames):
-            return _later(phase, told)
-    return phase
+def reason_of(judged: Judged, phase: Phase) -> str:
+    """One line for the board."""
+    text = _PYDANTIC.sub("", _CAPTURE.sub("", judged.said).removesuffix(" AssertionError"))
+    suspect = judged.suspect
+    if judged.root is suspect.line and is_bare(suspect) and suspect.frames:
+        text = f"{suspect.text} ({suspect.frames[-1].rpartition('/')[2]})"
+    elif judged.root is suspect.source:
+        text = f"{suspect.source.message.strip()} ({suspect.frames[-1].rpartition('/')[2]})" if suspect.frames else text
+    template = judged.fault.reason if judged.fault is not None else "{text}"
+    return one_line(template.replace("{text}", text.strip()), 240)
 
 
-def _later(one: Phase, other: Phase) -> Phase:
-    return max(one, other, key=_ORDER.index)
-
-
-def _without_cause(lines: Sequence[Line], exit_code: int | None, phase: Phase) -> Failure:
-    """The log names no cause: say what it does say."""
-    rank: int | None = None
-    if (line := _find(lines, _DIED)) and (died := _DIED.search(line.text)):
-        rank = int(died[1] or died[2] or 0)
-        reason = f"rank {rank} died without a word (exit code {died[3]}): killed from outside, or by the kernel (dmesg)"
-    elif line := _find(lines, _LOST_PEER):
-        reason = "another rank died without a word; this one only lost its connection"
-    elif line := _find(lines, _SIGQUIT):
-        reason = "a child process died without a word: see dmesg and the core dumps"
-    else:
-        return _ended(lines, exit_code, phase)
-    return Failure(
-        phase=phase, reason=reason, category="root-not-in-log", evidence=(_quote(line),), rank=rank, exit_code=exit_code
-    )
-
-
-def _ended(lines: Sequence[Line], exit_code: int | None, phase: Phase) -> Failure:
-    last = next((line for line in reversed(lines) if not _TEARDOWN.search(line.text)), None)
-    said = "it wrote nothing" if last is None else f"last line: {origin(last.text).message}"
-    category = "root-not-in-log"
-    if exit_code in (-15, 143) or _find(lines, _SIGTERM):
-        reason, category = "stopped from outside (SIGTERM)", "none"
-    elif exit_code in (-9, 137) and not _find(lines, _OWN_KILL):
-        reason = f"killed (exit code {exit_code}) from outside, or by the kernel (dmesg); {said}"
-    else:
-        reason = f"gave up; {said}" if exit_code is None else f"exited with code {exit_code}; {said}"
-    return Failure(
-        phase=phase,
-        reason=one_line(reason),
-        category=category,
-        evidence=(_quote(last),) if last is not None else (),
-        exit_code=exit_code,
-    )
-
-
-def _find(lines: Iterable[Line], pattern: re.Pattern[str]) -> Line | None:
-    return next((line for line in lines if pattern.search(line.text)), None)
-
-
-def _quote(line: Line) -> Quote:
-    return Quote(path=_LOG, line=line.number, text=one_line(line.text, 500))
+def rank_of(judged: Judged, around: Iterable[Record]) -> int | None:
+    """The rank that failed first: of the prefix, else where a line near it names one."""
+    suspect = judged.suspect
+    if suspect.rank is not None:
+        return suspect.rank
+    told = [suspect.text, judged.root.message, *suspect.frames, *(record.message for record in suspect.below)]
+    told += [record.message for record in around]
+    for pattern in _RANKS:
+        for text in told:
+            if match := pattern.search(text):
+                return int(next(filter(None, match.groups())))
+    return None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agent.core import commands as do
 from agent.core import events as ev
 from agent.core.legal import EXPERIMENT_MOVES, IllegalTransition
+from agent.core.lines import line_of
 from agent.core.model import Failure, Finding, Phase
 from agent.core.plan import approvals_needed
 from agent.core.reduce import initial, reduce
@@ -92,6 +93,19 @@ def test_time_never_goes_back() -> None:
     state = loading()
     after, _ = reduce(state, ev.Noted(at=3.0, text="the clock was set back"))
     assert after.now == state.now
+
+
+def test_out_of_reach_is_a_state_with_a_clock_that_ends_nothing() -> None:
+    state = loading()
+    away, commands = reduce(state, ev.LinkLost(at=110.0, reason="no route"))
+    still, _ = reduce(away, ev.LinkLost(at=120.0, reason="no answer"))
+    assert (away.unreachable_since, still.unreachable_since, commands) == (110.0, 110.0, ())
+    assert still.launches == state.launches and next_decision(still) == next_decision(state)
+    told = ev.LinkRestored(at=185.0)
+    back, _ = reduce(still, told)
+    assert back.unreachable_since is None
+    line = line_of(still, told, back)
+    assert line and "reached again, after 1:15" in line
 
 
 class Shuffled(World):

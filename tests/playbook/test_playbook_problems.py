@@ -122,7 +122,7 @@ def test_what_cannot_be_read(data: bytes, expected: str) -> None:
         ("target: local", "target: {ssh: -oProxyCommand=x}", "3:15: target.ssh: '-oProxyCommand=x' cannot be"),
         ("target: local", "target: {sssh: gpu8}", "3:10: unknown key 'sssh' in target; did you mean 'ssh'?"),
         ("target: local", "target: [local]", "3:9: target: expected text, found a list"),
-        ("kind: sglang", "kind: llamacpp", "5:9: server kind 'llamacpp' is not supported; supported are sglang and v"),
+        ("kind: sglang", "kind: tgi", "5:9: server kind 'tgi' is not supported; supported are sglang, vllm and llama"),
         ("kind: sglang", "kind: sglang\n  version: 0.5", "6:12: server.version: '0.5' is not a range of versions"),
         ("[python3, -m, sglang.launch_server]", "[]", "6:12: server.command: the list needs at least 1 element"),
         (

@@ -4,12 +4,13 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from agent.ports import LaunchSpec, Process
+from agent.ports import LaunchSpec, Process, Target
 from agent.targets import wrapper
-from agent.targets.local import LocalTarget
+from tests.sshd import Sshd
 
 PYTHON = (os.path.realpath(sys.executable), "-I", "-S", "-u")
 SLEEP = "import time; time.sleep(600)"
@@ -37,11 +38,52 @@ time.sleep(600)
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready'); time.sleep(600)"
 
 
+@dataclass
+class Place:
+    """Where a target under test has its files, and how another process makes the same target."""
+
+    root: Path
+    work: Path
+    env: dict[str, str]
+    sshd: Sshd | None
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def tools(self) -> Path:
+        return self.root / "bin"
+
+    @property
+    def recipe(self) -> str:
+        """Python that makes `target`."""
+        if self.sshd is None:
+            return f"""
+import pathlib
+from agent.targets.local import LocalTarget
+target = LocalTarget("here", workdir=pathlib.Path({str(self.work)!r}), home=pathlib.Path({str(self.home)!r}))
+"""
+        return f"""
+import pathlib
+from agent.targets.dial import Dialling
+from agent.targets.ssh import SshTarget
+to = Dialling(host="box", config=pathlib.Path({str(self.sshd.config)!r}))
+target = SshTarget("here", to, workdir={str(self.work)!r}, env={ {**self.env, "HOME": str(self.home)}!r})
+"""
+
+
+class Placed(Target, Protocol):
+    """A target under test."""
+
+    place: Place
+
+
 def spec(launch: str, *argv: str, env: dict[str, str] | None = None, owner: str = "ann") -> LaunchSpec:
     return LaunchSpec(launch=launch, argv=argv, env=env or {}, unset=(), owner=owner)
 
 
-async def serve(target: LocalTarget, code: str, *words: str, launch: str = "l1", **rest: dict[str, str]) -> Process:
+async def serve(target: Target, code: str, *words: str, launch: str = "l1", **rest: dict[str, str]) -> Process:
     """Launch a server of that Python code."""
     return await target.launch(spec(launch, *PYTHON, "-c", code, *words, env=rest.get("env")))
 
@@ -58,7 +100,7 @@ async def until(ask: Callable[[], Any], limit_s: float = 15.0) -> Any:
             await asyncio.sleep(0.01)
 
 
-async def printed(target: LocalTarget, word: str, launch: str = "l1") -> list[int]:
+async def printed(target: Target, word: str, launch: str = "l1") -> list[int]:
     """The numbers behind a word in the launch's output, once its line is complete."""
 
     async def numbers() -> list[int] | None:

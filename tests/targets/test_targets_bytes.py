@@ -3,13 +3,13 @@
 import os
 import random
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agent.ports import TargetUnusable
-from agent.targets.local import LocalTarget
-from tests.targets.kit import PYTHON, SLEEP, serve, spec, until
+from tests.targets.kit import PYTHON, SLEEP, Placed, serve, spec, until
 
 NASTY = (
     b"plain\n"
@@ -22,8 +22,8 @@ NASTY = (
 )
 
 
-async def test_output_is_read_back_byte_for_byte(target: LocalTarget) -> None:
-    (target._home / "nasty").write_bytes(NASTY)
+async def test_output_is_read_back_byte_for_byte(target: Placed) -> None:
+    (target.place.home / "nasty").write_bytes(NASTY)
     await serve(target, "import sys; sys.stdout.buffer.write(open('nasty', 'rb').read())")
     read = bytearray()
 
@@ -38,14 +38,14 @@ async def test_output_is_read_back_byte_for_byte(target: LocalTarget) -> None:
     assert await target.read_log("l1", len(read) + 1000) == b""
 
 
-async def test_after_a_truncation_output_begins_anew(target: LocalTarget) -> None:
+async def test_after_a_truncation_output_begins_anew(target: Placed) -> None:
     await serve(
         target, "import os, time\nprint('x' * 999)\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('on')"
     )
-    log = target._workdir / "runs/l1/server.log"
+    log = target.place.work / "runs/l1/server.log"
     await until(lambda: log.stat().st_size == 1000)
     os.truncate(log, 0)
-    (target._home / "go").touch()
+    (target.place.home / "go").touch()
     await until(lambda: log.stat().st_size > 0)
     assert await target.read_log("l1", 0) == b"on\n"
 
@@ -112,7 +112,7 @@ def awkward() -> list[str]:
     return words
 
 
-async def test_arguments_and_variables_arrive_as_they_are(target: LocalTarget) -> None:
+async def test_arguments_and_variables_arrive_as_they_are(target: Placed) -> None:
     words = awkward()
     code = (
         "import os, sys; raw = open('/proc/self/cmdline', 'rb').read().split(b'\\0')[-102:-2]; "
@@ -132,21 +132,21 @@ async def test_arguments_and_variables_arrive_as_they_are(target: LocalTarget) -
     assert got == expected + expected
 
 
-async def test_arguments_of_commands_too(target: LocalTarget) -> None:
+async def test_arguments_of_commands_too(target: Placed) -> None:
     words = awkward()
     code = "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, sys.argv[1:])))"
     result = await target.run([*PYTHON, "-c", code, *words, "~/x"], timeout_s=30)
-    expected = [word.encode("utf-8", "surrogateescape") for word in [*words, f"{target._home}/x"]]
+    expected = [word.encode("utf-8", "surrogateescape") for word in [*words, f"{target.place.home}/x"]]
     assert result.output.split(b"\0") == expected
 
 
-async def test_reading_files(target: LocalTarget) -> None:
-    (target._home / "notes").write_bytes(b"0123456789")
+async def test_reading_files(target: Placed) -> None:
+    (target.place.home / "notes").write_bytes(b"0123456789")
     assert await target.read_file("~/notes") == b"0123456789"
     assert await target.read_file("notes", 8, 5) == b"89"
-    assert await target.read_file(str(target._home / "notes"), 3, 2) == b"34"
+    assert await target.read_file(str(target.place.home / "notes"), 3, 2) == b"34"
     assert (await target.read_file("/proc/self/status")).startswith(b"Name:")
-    os.mkfifo(target._home / "fifo")
+    os.mkfifo(target.place.home / "fifo")
     for path, reason in {
         "~/fifo": "not a regular file",
         "/dev/zero": "not a regular file",
@@ -159,11 +159,11 @@ async def test_reading_files(target: LocalTarget) -> None:
     assert [await target.exists(path) for path in ("~/notes", "~/", "~/none", "a\0b")] == [True, True, False, False]
 
 
-async def test_folders_and_files_are_private(target: LocalTarget) -> None:
+async def test_folders_and_files_are_private(target: Placed) -> None:
     await serve(target, "import os, time; os.umask(os.umask(0)); open('made', 'w').close(); " + SLEEP)
-    await until((target._home / "made").exists)
-    assert stat.S_IMODE((target._home / "made").stat().st_mode) == 0o666 & ~_umask()  # the server keeps its own
-    for path in [target._workdir, *target._workdir.rglob("*")]:
+    await until((target.place.home / "made").exists)
+    assert stat.S_IMODE((target.place.home / "made").stat().st_mode) == 0o666 & ~_umask()  # the server keeps its own
+    for path in [target.place.work, *target.place.work.rglob("*")]:
         assert path.stat().st_mode & 0o077 == 0, path
 
 
@@ -174,7 +174,9 @@ def _umask() -> int:
 
 
 @pytest.mark.parametrize("kind", ["link", "writable", "file"])
-async def test_a_work_folder_that_others_control_is_refused(tmp_path: Path, kind: str) -> None:
+async def test_a_work_folder_that_others_control_is_refused(
+    build: Callable[[Path], Placed], tmp_path: Path, kind: str
+) -> None:
     work = tmp_path / "work"
     if kind == "link":
         (tmp_path / "real").mkdir()
@@ -184,7 +186,7 @@ async def test_a_work_folder_that_others_control_is_refused(tmp_path: Path, kind
         work.chmod(0o777)
     else:
         work.write_text("")
-    target = LocalTarget("here", workdir=work)
+    target = build(work)
     with pytest.raises(TargetUnusable) as caught:
         await serve(target, SLEEP)
     assert caught.value.hint

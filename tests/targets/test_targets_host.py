@@ -8,9 +8,9 @@ import pytest
 
 from agent.core.model import Gpu
 from agent.ports import PortOwners, TargetUnusable
-from agent.targets import local
+from agent.targets import gpus, local, ssh
 from agent.targets.local import LocalTarget
-from tests.targets.kit import SLEEP, printed, serve
+from tests.targets.kit import SLEEP, Placed, printed, serve
 
 LISTEN = """
 import socket, sys, time
@@ -24,18 +24,18 @@ time.sleep(600)
 PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-I', '-S', '-c', sys.argv[1], *sys.argv[2:]])"
 
 
-def smi(target: LocalTarget, script: str) -> None:
-    tool = Path(target._env["TUNEBOT_TEST"]) / "bin" / "nvidia-smi"
+def smi(target: Placed, script: str) -> None:
+    tool = target.place.tools / "nvidia-smi"
     tool.write_text(f"#!/bin/sh\n{script}\n")
     tool.chmod(0o755)
 
 
-async def test_gpus_as_nvidia_smi_lists_them(target: LocalTarget) -> None:
+async def test_gpus_as_nvidia_smi_lists_them(target: Placed) -> None:
     rows = [
         "0, NVIDIA RTX PRO 6000 Blackwell Server Edition, 12.0, 97887, 580.82.07",
         "1, NVIDIA GB10, rev 2, 12.1, [N/A], 580.82.07",
     ]
-    smi(target, f'[ "$*" = "{" ".join(local._SMI[1:])}" ] && printf "%s\\n" "{rows[0]}" "{rows[1]}"')
+    smi(target, f'[ "$*" = "{" ".join(gpus.SMI[1:])}" ] && printf "%s\\n" "{rows[0]}" "{rows[1]}"')
     host = await target.host()
     name = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
     assert host.gpus == (
@@ -45,8 +45,9 @@ async def test_gpus_as_nvidia_smi_lists_them(target: LocalTarget) -> None:
     assert (host.name, host.simulated) == (socket.gethostname(), False)
 
 
-async def test_hosts_without_gpus_and_with_broken_ones(target: LocalTarget, monkeypatch: pytest.MonkeyPatch) -> None:
-    target._env["PATH"] = str(Path(target._env["TUNEBOT_TEST"]) / "bin")
+async def test_hosts_without_gpus_and_with_broken_ones(target: Placed, monkeypatch: pytest.MonkeyPatch) -> None:
+    if isinstance(target, LocalTarget):
+        target._env["PATH"] = str(target.place.tools)
     assert (await target.host()).gpus == ()
     smi(target, "echo No devices were found; exit 6")
     assert (await target.host()).gpus == ()
@@ -56,7 +57,8 @@ async def test_hosts_without_gpus_and_with_broken_ones(target: LocalTarget, monk
     smi(target, "echo nonsense")
     with pytest.raises(TargetUnusable, match="nvidia-smi says nonsense"):
         await target.host()
-    monkeypatch.setattr(local, "_SMI_LIMIT_S", 0.2)
+    for module in (local, ssh):
+        monkeypatch.setattr(module, "_SMI_LIMIT_S", 0.2)
     smi(target, "exec /bin/sleep 60")
     with pytest.raises(TargetUnusable, match="no answer") as caught:
         await target.host()
@@ -69,12 +71,11 @@ async def test_a_simulated_host_has_the_name_of_its_target(tmp_path: Path) -> No
     assert (host.name, host.simulated) == ("toy host", True)
 
 
-async def test_ports_are_free_and_never_the_same(target: LocalTarget, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ports_are_free_and_never_the_same(target: Placed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "_CONNECT_LIMIT_S", 0.3)  # what a full backlog costs
     ports = [await target.free_port() for _ in range(200)]
     assert len(set(ports)) == 200
     port = ports[0]
-    assert await target.base_url(port) == f"http://127.0.0.1:{port}"
     assert not await target.port_answers(port)
     with socket.create_server(("127.0.0.1", port), backlog=0):
         for _ in range(3):
@@ -83,7 +84,7 @@ async def test_ports_are_free_and_never_the_same(target: LocalTarget, monkeypatc
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::"])
-async def test_who_listens(target: LocalTarget, address: str) -> None:
+async def test_who_listens(target: Placed, address: str) -> None:
     port = await target.free_port()
     await serve(target, PARENT, LISTEN, str(port), address)
     await printed(target, "listens")
@@ -93,7 +94,7 @@ async def test_who_listens(target: LocalTarget, address: str) -> None:
     assert await target.port_owners("l1", await target.free_port()) == PortOwners(ours=(), others=False)
 
 
-async def test_an_old_server_on_our_port_is_seen(target: LocalTarget) -> None:
+async def test_an_old_server_on_our_port_is_seen(target: Placed) -> None:
     """With SO_REUSEPORT both can listen: the kernel deals connections out between them."""
     port = await target.free_port()
     await serve(target, LISTEN, str(port), "127.0.0.1")
@@ -107,7 +108,7 @@ async def test_an_old_server_on_our_port_is_seen(target: LocalTarget) -> None:
     assert not (await target.port_owners("l1", port)).others
 
 
-async def test_only_others_listen(target: LocalTarget) -> None:
+async def test_only_others_listen(target: Placed) -> None:
     await serve(target, SLEEP)
     server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

@@ -10,29 +10,28 @@ from typing import Any
 import pytest
 
 from agent.ports import LaunchStatus, TargetUnusable
-from agent.targets import wrapper
-from agent.targets.local import LocalTarget
-from tests.targets.kit import DAEMON, PYTHON, RANKS, SLEEP, lives, printed, serve, spec, until
+from agent.targets import wire, wrapper
+from tests.targets.kit import DAEMON, PYTHON, RANKS, SLEEP, Placed, lives, printed, serve, spec, until
 
 GONE = LaunchStatus(state="gone", leader_exit_code=None, processes=())
 
 
-def run_dir(target: LocalTarget, launch: str = "l1") -> Path:
-    return target._workdir / "runs" / launch
+def run_dir(target: Placed, launch: str = "l1") -> Path:
+    return target.place.work / "runs" / launch
 
 
-def change_record(target: LocalTarget, **changes: Any) -> None:
+def change_record(target: Placed, **changes: Any) -> None:
     path = run_dir(target) / "launch.json"
     path.write_text(json.dumps({**json.loads(path.read_bytes()), **changes}))
 
 
-async def kill_holder(target: LocalTarget, launch: str = "l1") -> None:
+async def kill_holder(target: Placed, launch: str = "l1") -> None:
     holder = json.loads((run_dir(target, launch) / "launch.json").read_bytes())["holder"]["pid"]
     os.kill(holder, signal.SIGKILL)
     await until(lambda: not lives(holder))
 
 
-async def test_a_launch_id_is_used_once(target: LocalTarget) -> None:
+async def test_a_launch_id_is_used_once(target: Placed) -> None:
     await serve(target, SLEEP)
     with pytest.raises(TargetUnusable, match="launch l1 was started before") as caught:
         await serve(target, SLEEP)
@@ -42,7 +41,7 @@ async def test_a_launch_id_is_used_once(target: LocalTarget) -> None:
         await serve(target, SLEEP)
 
 
-async def test_of_racing_starts_one_wins(target: LocalTarget) -> None:
+async def test_of_racing_starts_one_wins(target: Placed) -> None:
     starts = [serve(target, SLEEP, launch=launch) for launch in ("a", "a", "b", "b", "c", "d")]
     results = await asyncio.gather(*starts, return_exceptions=True)
     assert sum(not isinstance(result, BaseException) for result in results) == 1
@@ -51,14 +50,29 @@ async def test_of_racing_starts_one_wins(target: LocalTarget) -> None:
     assert sorted(states) == ["gone", "gone", "gone", "running"]
 
 
-async def test_the_refusal_names_the_owner(target: LocalTarget) -> None:
+async def test_the_refusal_names_the_owner(target: Placed) -> None:
     await target.launch(spec("l1", *PYTHON, "-c", SLEEP, owner="ann \x1b[31m(desk)"))
     with pytest.raises(TargetUnusable, match=r"the GPUs are held by ann \(desk\) on .+, launch l1, since 20.*Z"):
         await serve(target, SLEEP, launch="l2")
     assert await target.launch_status("l2") == GONE
 
 
-async def test_without_its_holder_a_server_lives_blocks_and_can_be_stopped(target: LocalTarget) -> None:
+async def test_a_survey_names_who_holds_the_gpus_and_what_runs(target: Placed) -> None:
+    found = await target.survey()
+    assert (found["lock_owner"], found["launches"], found["workdir_problem"]) == (None, [], None)
+    leader = await serve(target, SLEEP)
+    found = await target.survey()
+    assert (found["lock_owner"]["owner"], found["lock_owner"]["launch"]) == ("ann", "l1")
+    assert found["launches"] == [{"launch": "l1", "pids": [leader.pid]}]
+    await target.stop("l1", 5.0)
+    found = await target.survey()
+    assert (found["lock_owner"], found["launches"]) == (None, [])
+    target.place.work.chmod(0o777)
+    assert "others can write there" in (await target.survey())["workdir_problem"]["message"]
+    target.place.work.chmod(0o700)
+
+
+async def test_without_its_holder_a_server_lives_blocks_and_can_be_stopped(target: Placed) -> None:
     leader = await serve(target, RANKS, DAEMON)
     [daemon] = await printed(target, "daemon")
 
@@ -77,11 +91,11 @@ async def test_without_its_holder_a_server_lives_blocks_and_can_be_stopped(targe
     await serve(target, SLEEP, launch="l3")
 
 
-async def test_what_starts_after_the_holders_death_is_found_by_its_mark(target: LocalTarget) -> None:
+async def test_what_starts_after_the_holders_death_is_found_by_its_mark(target: Placed) -> None:
     wait = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
-    leader = await serve(target, wait + DAEMON.replace("os._exit(0)", "os._exit(5)"), str(target._home / "go"))
+    leader = await serve(target, wait + DAEMON.replace("os._exit(0)", "os._exit(5)"), str(target.place.home / "go"))
     await kill_holder(target)
-    (target._home / "go").touch()
+    (target.place.home / "go").touch()
     [daemon] = await printed(target, "daemon")
     await until(lambda: not lives(leader.pid))
     status = await target.launch_status("l1")
@@ -92,22 +106,22 @@ async def test_what_starts_after_the_holders_death_is_found_by_its_mark(target: 
     assert not lives(daemon)
 
 
-async def test_an_orphan_without_a_mark_is_found_in_the_session(target: LocalTarget) -> None:
+async def test_an_orphan_without_a_mark_is_found_in_the_session(target: Placed) -> None:
     wait = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
     orphan = (
         f"import os; print('orphan', os.getpid()); os.execve({PYTHON[0]!r}, ['cc1plus', '-S', '-c', {SLEEP!r}], {{}})"
     )
     fork = f"if os.fork() == 0:\n    if os.fork(): os._exit(0)\n    exec({orphan!r})\n"
-    await serve(target, wait + fork + SLEEP, str(target._home / "go"))
+    await serve(target, wait + fork + SLEEP, str(target.place.home / "go"))
     await kill_holder(target)
-    (target._home / "go").touch()
+    (target.place.home / "go").touch()
     [pid] = await printed(target, "orphan")
     await until(lambda: Path(f"/proc/{pid}/environ").read_bytes() == b"")
     assert (await target.stop("l1", 5.0)).left == ()  # by the time of the KILLs it has no relative left
     assert not lives(pid)
 
 
-async def test_signals_of_orphans_do_not_end_the_holder(target: LocalTarget) -> None:
+async def test_signals_of_orphans_do_not_end_the_holder(target: Placed) -> None:
     await serve(target, SLEEP)
     holder = json.loads((run_dir(target) / "launch.json").read_bytes())["holder"]["pid"]
     for signum in (signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
@@ -116,7 +130,7 @@ async def test_signals_of_orphans_do_not_end_the_holder(target: LocalTarget) -> 
 
 
 @pytest.fixture
-async def stranger(target: LocalTarget) -> Any:
+async def stranger(target: Placed) -> Any:
     """A process of somebody else, whose pid the record of l1 names."""
     process = await asyncio.create_subprocess_exec(*PYTHON, "-c", SLEEP, start_new_session=True)
     yield process
@@ -124,7 +138,7 @@ async def stranger(target: LocalTarget) -> Any:
     await process.wait()
 
 
-async def test_a_recycled_pid_is_never_signalled(target: LocalTarget, stranger: asyncio.subprocess.Process) -> None:
+async def test_a_recycled_pid_is_never_signalled(target: Placed, stranger: asyncio.subprocess.Process) -> None:
     await serve(target, "pass")
     await until(lambda: (run_dir(target) / "exit.json").exists())
     (run_dir(target) / "exit.json").unlink()
@@ -140,7 +154,7 @@ async def test_a_recycled_pid_is_never_signalled(target: LocalTarget, stranger: 
     await serve(target, SLEEP, launch="l2")  # it blocks nobody either
 
 
-async def test_after_a_reboot_a_launch_is_gone(target: LocalTarget, stranger: asyncio.subprocess.Process) -> None:
+async def test_after_a_reboot_a_launch_is_gone(target: Placed, stranger: asyncio.subprocess.Process) -> None:
     await serve(target, SLEEP)
     await target.stop("l1", 5.0)
     for name in ("exit.json", "leader.json"):
@@ -155,7 +169,7 @@ async def test_after_a_reboot_a_launch_is_gone(target: LocalTarget, stranger: as
     assert lives(stranger.pid)
 
 
-async def test_a_start_that_was_cut_off_is_final(target: LocalTarget) -> None:
+async def test_a_start_that_was_cut_off_is_final(target: Placed) -> None:
     run_dir(target).mkdir(parents=True)  # claimed, then killed
     assert await target.launch_status("l1") == GONE
     with pytest.raises(TargetUnusable, match="started before"):
@@ -163,7 +177,7 @@ async def test_a_start_that_was_cut_off_is_final(target: LocalTarget) -> None:
     assert (await target.stop("l1", 1.0)).left == ()
 
 
-async def test_a_start_under_way_is_running_and_stop_waits_for_it(target: LocalTarget) -> None:
+async def test_a_start_under_way_is_running_and_stop_waits_for_it(target: Placed) -> None:
     run_dir(target).mkdir(parents=True)
     claim = wrapper._lock(run_dir(target) / "claim")  # as the one who starts has it
     assert claim is not None
@@ -175,14 +189,14 @@ async def test_a_start_under_way_is_running_and_stop_waits_for_it(target: LocalT
     assert (await stop).left == ()
 
 
-async def test_a_stop_before_the_start_keeps_it_from_starting(target: LocalTarget) -> None:
+async def test_a_stop_before_the_start_keeps_it_from_starting(target: Placed) -> None:
     assert await target.launch_status("l1") == GONE
     assert (await target.stop("l1", 1.0)).left == ()
     with pytest.raises(TargetUnusable, match="started before"):
         await serve(target, SLEEP)
 
 
-async def test_a_start_killed_anywhere_leaves_one_server_or_none(target: LocalTarget) -> None:
+async def test_a_start_killed_anywhere_leaves_one_server_or_none(target: Placed) -> None:
     """Whatever the moment: the id is spent or free, and a server that lives is known and can be stopped."""
     for step in range(12):
         start = asyncio.create_task(serve(target, SLEEP, launch=f"l{step}"))
@@ -217,20 +231,23 @@ def test_a_dead_main_thread_with_a_live_one_is_alive() -> None:
 
 
 @pytest.mark.parametrize("launch", ["../l1", "", ".hidden", "a/b", "x\n"])
-async def test_a_launch_id_is_a_plain_name(target: LocalTarget, launch: str) -> None:
+async def test_a_launch_id_is_a_plain_name(target: Placed, launch: str) -> None:
     with pytest.raises(TargetUnusable, match="not a launch id"):
         await serve(target, SLEEP, launch=launch)
 
 
-def test_the_wrapper_is_one_file_for_old_interpreters() -> None:
+@pytest.mark.parametrize("module", ["wrapper", *wire._MODULES])
+def test_what_runs_on_targets_is_for_old_interpreters(module: str) -> None:
     import ast
     import sys
 
-    tree = ast.parse(Path(wrapper.__file__).read_bytes(), feature_version=(3, 8))
+    file = Path(wrapper.__file__).with_name(f"{module}.py")
+    tree = ast.parse(file.read_bytes(), feature_version=(3, 8))
     names = [
         name
         for node in ast.walk(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [item.name for item in node.names])
     ]
-    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
+    sent = set() if module == "wrapper" else {"agent"}
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names | sent

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from agent.ports import TargetUnusable
-from agent.targets.local import LocalTarget
-from tests.targets.kit import DAEMON, DEAF, PYTHON, RANKS, RETITLED, SLEEP, lives, printed, serve, spec, until
+from tests.targets.kit import DAEMON, DEAF, PYTHON, RANKS, RETITLED, SLEEP, Placed, lives, printed, serve, spec, until
 
 
-async def test_a_server_runs_until_it_is_stopped(target: LocalTarget) -> None:
+async def test_a_server_runs_until_it_is_stopped(target: Placed) -> None:
     leader = await serve(target, SLEEP)
     status = await target.launch_status("l1")
     assert (status.state, status.leader_exit_code, status.processes) == ("running", None, (leader,))
@@ -26,7 +25,7 @@ async def test_a_server_runs_until_it_is_stopped(target: LocalTarget) -> None:
 
 
 @pytest.mark.parametrize("rank", [SLEEP, RETITLED])
-async def test_ranks_outlive_a_killed_leader_and_are_stopped(target: LocalTarget, rank: str) -> None:
+async def test_ranks_outlive_a_killed_leader_and_are_stopped(target: Placed, rank: str) -> None:
     leader = await serve(target, RANKS, rank)
     ranks = await printed(target, "pids")
     os.kill(leader.pid, signal.SIGKILL)
@@ -47,7 +46,7 @@ async def test_ranks_outlive_a_killed_leader_and_are_stopped(target: LocalTarget
     await serve(target, SLEEP, launch="l3")
 
 
-async def test_a_daemon_in_its_own_session_is_found_and_stopped(target: LocalTarget) -> None:
+async def test_a_daemon_in_its_own_session_is_found_and_stopped(target: Placed) -> None:
     await serve(target, RANKS, DAEMON)
     [daemon] = await printed(target, "daemon")
     assert daemon in [process.pid for process in (await target.launch_status("l1")).processes]
@@ -55,7 +54,7 @@ async def test_a_daemon_in_its_own_session_is_found_and_stopped(target: LocalTar
     assert not lives(daemon)
 
 
-async def test_a_deaf_server_is_killed_after_the_grace(target: LocalTarget) -> None:
+async def test_a_deaf_server_is_killed_after_the_grace(target: Placed) -> None:
     await serve(target, DEAF)
     await printed(target, "ready")
     began = asyncio.get_running_loop().time()
@@ -63,7 +62,7 @@ async def test_a_deaf_server_is_killed_after_the_grace(target: LocalTarget) -> N
     assert 0.5 <= asyncio.get_running_loop().time() - began < 5
 
 
-async def test_a_server_that_exits_at_once_frees_the_host(target: LocalTarget) -> None:
+async def test_a_server_that_exits_at_once_frees_the_host(target: Placed) -> None:
     for count in range(5):
         await serve(target, "import sys; sys.exit(7)", launch=f"l{count}")
 
@@ -85,9 +84,9 @@ async def test_a_server_that_exits_at_once_frees_the_host(target: LocalTarget) -
         ("a\0b", "null"),
     ],
 )
-async def test_a_missing_program_is_said_and_the_id_is_spent(target: LocalTarget, word: str, reason: str) -> None:
-    (target._home / "plain").write_text("no program")
-    (target._home / "plain").chmod(0o755)
+async def test_a_missing_program_is_said_and_the_id_is_spent(target: Placed, word: str, reason: str) -> None:
+    (target.place.home / "plain").write_text("no program")
+    (target.place.home / "plain").chmod(0o755)
     with pytest.raises(TargetUnusable, match=reason):
         await target.launch(spec("l1", word))
     with pytest.raises(TargetUnusable, match="was started before"):
@@ -97,15 +96,14 @@ async def test_a_missing_program_is_said_and_the_id_is_spent(target: LocalTarget
     await serve(target, SLEEP, launch="l2")
 
 
-async def test_output_and_children_do_not_tie_a_server_to_us(target: LocalTarget) -> None:
+async def test_output_and_children_do_not_tie_a_server_to_us(target: Placed) -> None:
     """The process that started it is killed; it lives, holds nothing of ours and has no terminal."""
     starter = """
-import asyncio, os, pathlib, signal, sys
+import asyncio, os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from agent.targets.local import LocalTarget
 from tests.targets.kit import serve, SLEEP
 async def main():
-    target = LocalTarget("here", workdir=pathlib.Path(sys.argv[2]))
+    exec(sys.argv[2], globals())
     await serve(target, SLEEP)
     await target.close()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -114,9 +112,9 @@ asyncio.run(main())
     root = str(Path(__file__).parents[2])
     ended = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-c", starter, root, str(target._workdir)],
+        [sys.executable, "-c", starter, root, target.place.recipe],
         stdout=subprocess.PIPE,  # this returns at its end, so nobody has kept the pipe
-        env=target._env,
+        env={**os.environ, **target.place.env},
     )
     assert ended.returncode == -9
     status = await target.launch_status("l1")
@@ -124,16 +122,15 @@ asyncio.run(main())
     [leader] = status.processes
     assert os.getsid(leader.pid) == leader.pid
     files = {str(fd.readlink()) for fd in Path(f"/proc/{leader.pid}/fd").iterdir()}
-    assert files == {"/dev/null", str(target._workdir / "runs/l1/server.log")}
+    assert files == {"/dev/null", str(target.place.work / "runs/l1/server.log")}
 
 
-async def test_the_environment_of_a_server(target: LocalTarget) -> None:
+async def test_the_environment_of_a_server(target: Placed) -> None:
     code = "import os; [print(f'{k}={v}') for k, v in os.environ.items()]; print('cwd=' + os.getcwd()); print('end')"
     order = spec("l1", *PYTHON, "-c", code, env={"MODEL": "~/models/x", "NAME": "a~/b"})
-    target._env["TUNEBOT_UNWANTED"] = "1"
     await target.launch(replace(order, unset=("TUNEBOT_UNWANTED", "NOT_THERE")))
     await printed(target, "end")
     lines = (await target.read_log("l1", 0)).decode().splitlines()
-    assert f"MODEL={target._home}/models/x" in lines
-    assert {"NAME=a~/b", "SPT_NOENV=1", "TUNEBOT_LAUNCH_ID=l1", f"cwd={target._home}"} <= set(lines)
+    assert f"MODEL={target.place.home}/models/x" in lines
+    assert {"NAME=a~/b", "SPT_NOENV=1", "TUNEBOT_LAUNCH_ID=l1", f"cwd={target.place.home}"} <= set(lines)
     assert not [line for line in lines if line.startswith("TUNEBOT_UNWANTED")]

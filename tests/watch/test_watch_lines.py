@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.watch.lines import LINE_KEPT, Line, LineSplitter, origin
+from agent.watch.lines import LINE_KEPT, Line, LineSplitter
+from agent.watch.records import record
 
 PIECES = st.sampled_from(
     [
@@ -18,7 +19,7 @@ LOGS = st.lists(st.one_of(PIECES, st.binary(max_size=12)), max_size=30).map(b"".
 
 def read(*chunks: bytes) -> list[Line]:
     splitter = LineSplitter()
-    return [line for chunk in chunks for line in splitter.feed(chunk)] + splitter.end()
+    return [line for chunk in chunks for line in splitter.feed(chunk)] + list(splitter.end())
 
 
 @settings(deadline=None)
@@ -50,8 +51,8 @@ def test_a_bar_takes_the_place_of_the_one_before_and_lines_are_counted_by_newlin
     assert read(log) == [
         Line(1, "begin"),
         Line(2, "shards:   0% | 0/2 ["),
-        Line(2, "shards:  50% | 1/2 [", True),
-        Line(2, "shards: 100% | 2/2 [", True),
+        Line(2, "shards:  50% | 1/2 ["),
+        Line(2, "shards: 100% | 2/2 ["),
         Line(3, "end"),
         Line(4, "last"),
     ]
@@ -68,7 +69,7 @@ def test_a_log_line_glued_to_a_bar_is_a_line_of_its_own() -> None:
 def test_the_rest_of_an_endless_line_is_counted_and_not_kept() -> None:
     splitter = LineSplitter()
     for _ in range(1000):
-        assert splitter.feed(b"x" * 10_000) == []
+        assert list(splitter.feed(b"x" * 10_000)) == []
     assert len(splitter.peek()) == LINE_KEPT
     (line,) = splitter.feed(b"\n")
     assert line.text == "x" * LINE_KEPT + f"… ({10_000_000 - LINE_KEPT} more bytes)"
@@ -76,7 +77,7 @@ def test_the_rest_of_an_endless_line_is_counted_and_not_kept() -> None:
 
 def test_the_unfinished_line_can_be_seen() -> None:
     splitter = LineSplitter()
-    splitter.feed(b"a\n\rshards:  12% | 1/8 [")
+    list(splitter.feed(b"a\n\rshards:  12% | 1/8 ["))
     assert splitter.peek() == "shards:  12% | 1/8 ["
 
 
@@ -99,11 +100,12 @@ def test_the_unfinished_line_can_be_seen() -> None:
         ("", "", None, ""),
     ],
 )
-def test_origin(text: str, writer: str, rank: int | None, message: str) -> None:
-    assert origin(text)[:3] == (writer, rank, message)
+def test_the_prefix_of_a_line(text: str, writer: str, rank: int | None, message: str) -> None:
+    row = record(1, text)
+    assert (row.writer, row.rank, row.message) == (writer, rank, message)
 
 
 @settings(deadline=None)
 @given(st.text())
-def test_origin_takes_any_text(text: str) -> None:
-    assert text.endswith(origin(text).message)
+def test_any_text_is_a_record(text: str) -> None:
+    assert text.endswith(record(1, text).message)

@@ -4,32 +4,53 @@ from collections.abc import Collection
 from typing import ClassVar, cast
 
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 
-from agent.core.state import State
 from agent.replay import MarkKind
 from tui.replay_source import PHASES, VERDICTS, ReplaySource
 from tui.screens.run import RunScreen
+from tui.widgets.keys import Keys
 from tui.widgets.scrub import ScrubBar
 
 _EVENT, _PHASE, _VERDICT, _SPEED = (
     Binding.Group(name, compact=True) for name in ("event", "phase", "verdict", "speed")
 )
 
+_LIVE_ONLY = frozenset({"ask", "grep", "new", "skip", "retry", "pause", "end"})
+"""Actions of the run screen that hand in an event."""
+
 
 class ReplayScreen(RunScreen):
-    """Reviews a session. What a person tries to change is refused in words."""
+    """Reviews a session: nothing in it can be changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "toggle", "play", id="replay.toggle"),
-        Binding("left", "step(-1)", "event back", key_display="←", group=_EVENT, id="replay.back"),
-        Binding("right", "step(1)", "event on", key_display="→", group=_EVENT, id="replay.forward"),
+        Binding("space", "play", "play", id="replay.play"),
+        Binding("left", "step(-1)", "back to the event before", key_display="←", group=_EVENT, id="replay.back"),
+        Binding("right", "step(1)", "on to the next event", key_display="→", group=_EVENT, id="replay.forward"),
         Binding(
-            "comma,shift+left", "phase(False)", "phase back", key_display=",", group=_PHASE, id="replay.phase-back"
+            "comma,shift+left",
+            "phase(False)",
+            "back to the phase before",
+            key_display=",",
+            group=_PHASE,
+            id="replay.phase-back",
         ),
-        Binding("full_stop,shift+right", "phase(True)", "phase on", key_display=".", group=_PHASE, id="replay.phase"),
-        Binding("{", "verdict(False)", "verdict back", key_display="{", group=_VERDICT, id="replay.verdict-back"),
-        Binding("}", "verdict(True)", "verdict on", key_display="}", group=_VERDICT, id="replay.verdict"),
+        Binding(
+            "full_stop,shift+right",
+            "phase(True)",
+            "on to the next phase",
+            key_display=".",
+            group=_PHASE,
+            id="replay.phase",
+        ),
+        Binding(
+            "{",
+            "verdict(False)",
+            "back to the verdict before",
+            key_display="{",
+            group=_VERDICT,
+            id="replay.verdict-back",
+        ),
+        Binding("}", "verdict(True)", "on to the next verdict", key_display="}", group=_VERDICT, id="replay.verdict"),
         Binding("minus", "pace(-1)", "slower", key_display="-", group=_SPEED, id="replay.slower"),
         Binding("plus,equals_sign", "pace(1)", "faster", key_display="+", group=_SPEED, id="replay.faster"),
         Binding("home", "seek(0)", "to the start", show=False, id="replay.start"),
@@ -41,22 +62,15 @@ class ReplayScreen(RunScreen):
         """The source, which is a replay."""
         return cast(ReplaySource, self.source)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._refused = 0
-
     async def on_mount(self) -> None:
         """Add the bar above the footer."""
-        await self.mount(ScrubBar(self.replay), before=self.query_one(Footer))
+        await self.mount(ScrubBar(self.replay), before=self.query_one(Keys))
 
-    def show(self, state: State, now: float) -> None:
-        """Draw all parts, and say so where something was refused."""
-        super().show(state, now)
-        if self.replay.refused != self._refused:
-            self._refused = self.replay.refused
-            self.notify("This is a replay: nothing can be changed.", markup=False)
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What would change a session has no key here."""
+        return action not in _LIVE_ONLY and super().check_action(action, parameters)
 
-    def action_toggle(self) -> None:
+    def action_play(self) -> None:
         """Play or pause."""
         self.replay.toggle()
         self._follow()

@@ -1,23 +1,199 @@
 """The run screen: header, board, server, background, log."""
 
-from textual.app import ComposeResult
-from textual.widgets import Footer, Static
+from collections.abc import Callable
+from typing import ClassVar
 
-from agent.core.state import State
-from agent.core.views import board
-from tui.content import plain
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from agent.core import events as ev
+from agent.core.actions import cannot_retry, cannot_skip, launch_to_end
+from agent.core.background_view import background_view
+from agent.core.board_view import board_view
+from agent.core.panels import header_view, launch_name, server_view
+from agent.core.state import Launch, State
 from tui.screens.base import StateScreen
+from tui.screens.log import failure_line
+from tui.widgets.background import BackgroundPanel
+from tui.widgets.board import Board
+from tui.widgets.header import Header
+from tui.widgets.keys import Keys
+from tui.widgets.log_pane import LogPane
+from tui.widgets.server import ServerPanel
 
 
 class RunScreen(StateScreen):
     """What one sits in front of."""
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012  (Textual's own declaration)
+    AUTO_FOCUS = "Board"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "details", "details", id="run.details"),
+        Binding("a", "ask", "ask", id="run.ask"),
+        Binding("g", "grep", "grep", id="run.grep"),
+        Binding("n", "new", "new", id="run.new"),
+        Binding("s", "skip", "skip", id="run.skip"),
+        Binding("r", "retry", "retry", id="run.retry"),
+        Binding("p", "pause", "pause", id="run.pause"),
+        Binding("e", "end", "end launch", id="run.end"),
+        Binding("l", "log", "log", id="run.log"),
+        Binding("v", "research", "research", id="run.research"),
+        Binding("y", "needs", "needs you", id="run.needs"),
+        Binding("b", "swap", "background/log", show=False, id="run.swap"),
+    ]
+
     def compose(self) -> ComposeResult:
         """Its parts."""
-        yield Static(id="board")
-        yield Footer()
+        yield Header()
+        with Horizontal(id="body"):
+            yield Board()
+            with Vertical(id="right"):
+                yield ServerPanel()
+                yield BackgroundPanel()
+                log = LogPane()
+                log.border_title = "Log"
+                yield log
+        yield Keys()
 
     def show(self, state: State, now: float) -> None:
         """Draw all parts."""
-        text = "\n".join(f"{r.glyph} {r.experiment} {r.word} {r.value}" for r in board(state))
-        self.query_one("#board", Static).update(plain(text))
+        self.query_one(Header).show(header_view(state, now))
+        self.query_one(Board).show(board_view(state))
+        server = self.query_one(ServerPanel)
+        server.make_room(len(state.host.gpus))
+        server.show(server_view(state, now, self.source.gpus))
+        self.query_one(BackgroundPanel).show(background_view(state, now))
+        launch = _launch_to_follow(state)
+        path = self.source.folder / "launches" / f"{launch.id}.log" if launch else None
+        title = f"Log: {launch.experiment} · {launch_name(state, launch)}" if launch else "Log"
+        self.query_one(LogPane).show(path, title, now, failure_line(launch) if launch else None)
+
+    @on(Board.Opened)
+    def _open(self) -> None:
+        self.action_details()
+
+    def action_details(self) -> None:
+        """All about the experiment under the cursor."""
+        from tui.screens.details import DetailsScreen
+
+        if name := self._chosen():
+            self.app.push_screen(DetailsScreen(name))
+
+    def action_research(self) -> None:
+        """All findings."""
+        from tui.screens.research import ResearchScreen
+
+        self.app.push_screen(ResearchScreen())
+
+    def action_needs(self) -> None:
+        """What waits for a person."""
+        from tui.screens.needs import NeedsScreen
+
+        self.app.push_screen(NeedsScreen())
+
+    def action_log(self) -> None:
+        """The whole log of the launch that is followed."""
+        from tui.screens.log import LogScreen
+
+        if launch := _launch_to_follow(self.source.state):
+            self.app.push_screen(LogScreen(launch.id))
+        else:
+            self._tell("nothing was launched yet")
+
+    def action_swap(self) -> None:
+        """Where there is no room for both: background or log."""
+        self.toggle_class("-log-in-front")
+
+    def action_ask(self) -> None:
+        """A question about the experiment under the cursor."""
+        from tui.dialogs.ask import AskDialog
+
+        if (name := self._chosen()) and self._may_change():
+            self._ask_for(AskDialog(name))
+
+    def action_grep(self) -> None:
+        """Look something up in the server's source."""
+        from tui.dialogs.grep import GrepDialog
+
+        if (name := self._chosen()) and self._may_change():
+            self._ask_for(GrepDialog(name, self.source.state))
+
+    def action_new(self) -> None:
+        """A new experiment on top of the one under the cursor."""
+        from tui.dialogs.new import NewDialog
+
+        if (name := self._chosen()) and self._may_change():
+            self._ask_for(NewDialog(name, self.source.state, self.source.known_flags))
+
+    def action_skip(self) -> None:
+        """Do not run the experiment under the cursor."""
+        if (name := self._chosen()) and self._may_change(cannot_skip(self.source.state, name)):
+            self.source.submit(ev.ExperimentSkipped(at=self.source.now(), experiment=name))
+            self._tell(f"{name} is skipped: r takes it back")
+
+    def action_retry(self) -> None:
+        """Run the experiment under the cursor again."""
+        if (name := self._chosen()) and self._may_change(cannot_retry(self.source.state, name)):
+            self.source.submit(ev.ExperimentRetried(at=self.source.now(), experiment=name))
+            self._tell(f"{name} is in line again")
+
+    def action_pause(self) -> None:
+        """Launch nothing new after what runs now, or go on."""
+        if self._may_change():
+            on = not self.source.state.paused
+            self.source.submit(ev.PauseSet(at=self.source.now(), on=on))
+            self._tell("paused after what runs now" if on else "goes on")
+
+    def action_end(self) -> None:
+        """End the launch that is up, after a question."""
+        from tui.dialogs.confirm import ConfirmDialog
+
+        launch = launch_to_end(self.source.state)
+        if launch is None:
+            self._tell("no launch is up")
+        elif self._may_change():
+            text = f"End this launch of {launch.experiment}? The experiment then counts as failed."
+            self.app.push_screen(ConfirmDialog(text), self._ender(launch))
+
+    def _ender(self, launch: Launch) -> Callable[[bool | None], None]:
+        def end(sure: bool | None) -> None:
+            present = launch_to_end(self.source.state)
+            if sure and present and present.id == launch.id:
+                self.source.submit(ev.LaunchAbandoned(at=self.source.now(), launch=launch.id))
+            elif sure:
+                self._tell("that launch has ended already")
+
+        return end
+
+    def _ask_for(self, dialog: Screen[ev.Event | None]) -> None:
+        def hand_in(event: ev.Event | None) -> None:
+            if event is not None:
+                self.source.submit(event)
+
+        self.app.push_screen(dialog, hand_in)
+
+    def _chosen(self) -> str | None:
+        return self.query_one(Board).cursor
+
+    def _may_change(self, refusal: str | None = None) -> bool:
+        """Whether an action applies; says so if it does not."""
+        state = self.source.state
+        if not self.source.live:
+            refusal = "a recording: nothing can be changed"
+        elif state.interrupted or state.ending:
+            refusal = "the session is ending"
+        if refusal:
+            self._tell(refusal)
+        return not refusal
+
+    def _tell(self, text: str) -> None:
+        self.notify(text, timeout=4, markup=False)
+
+
+def _launch_to_follow(state: State) -> Launch | None:
+    """The launch that is up, else the last one."""
+    return state.current or next(reversed(tuple(state.launches.values())), None)

@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 from textual import events
 from textual.content import Content
 
 from agent.core.views import GLYPHS, duration
 from agent.replay import Mark, MarkKind, Recording
-from tui.content import cut, plain, row
+from tui.content import MUTED, cut, plain, row
 from tui.replay_source import ReplaySource
 from tui.widgets.view import ViewStatic
 
 FRAMES_PER_SECOND = 20
 
-_MUTED = "$foreground 60%"
 _LAUNCH = "┼"
 _KNOB = "●"
 _RANK: tuple[MarkKind, ...] = ("launch", "needs", "verdict", "dead end")
@@ -22,7 +22,7 @@ _RANK: tuple[MarkKind, ...] = ("launch", "needs", "verdict", "dead end")
 
 _STYLES: Mapping[str, str] = {
     "keep": "$text-success",
-    "no-gain": _MUTED,
+    "no-gain": MUTED,
     "inconclusive": "$text-warning",
     "invalid": "$text-warning",
     "worse": "$text-warning",
@@ -56,8 +56,8 @@ def scrub_view(source: ReplaySource, width: int) -> ScrubView:
         playing=source.playing,
         ended=source.index == recording.last,
         speed=source.speed,
-        elapsed_s=int(source.now() - start),
-        whole_s=int(recording.times[-1] - start),
+        elapsed_s=round(source.now() - start),
+        whole_s=round(recording.times[-1] - start),
         index=source.index + 1,
         last=recording.last + 1,
         latest=recording.mark_before(source.index, _RANK),
@@ -85,7 +85,7 @@ def track_marks(recording: Recording, width: int) -> dict[int, tuple[str, str]]:
 def glyph_of(mark: Mark) -> tuple[str, str]:
     """The glyph and the style of a mark."""
     if mark.kind == "launch":
-        return _LAUNCH, _MUTED
+        return _LAUNCH, MUTED
     if mark.kind == "needs":
         return "!", "$text-warning"
     word = mark.text.rpartition(" ")[2]
@@ -137,14 +137,16 @@ class ScrubBar(ViewStatic[ScrubView]):
     def _track(self, view: ScrubView) -> Content:
         if view.width != self._marks_width:
             self._marks, self._marks_width = track_marks(self._source.recording, view.width), view.width
-        return row(*(self._cell(cell, view.knob) for cell in range(view.width)))
+        cells = (self._cell(cell, view.knob) for cell in range(view.width))
+        runs = groupby(cells, key=lambda drawn: drawn[1])
+        return row(*(plain("".join(glyph for glyph, _ in run), style) for style, run in runs))
 
-    def _cell(self, cell: int, knob: int) -> Content:
+    def _cell(self, cell: int, knob: int) -> tuple[str, str]:
         if cell == knob:
-            return plain(_KNOB, "bold $text-primary")
+            return _KNOB, "bold $text-primary"
         if cell in self._marks:
-            return plain(*self._marks[cell])
-        return plain("━", "$primary") if cell < knob else plain("─", _MUTED)
+            return self._marks[cell]
+        return ("━", "$primary") if cell < knob else ("─", MUTED)
 
 
 def _status(view: ScrubView) -> Content:
@@ -154,7 +156,7 @@ def _status(view: ScrubView) -> Content:
     time = f"{duration(view.elapsed_s):>{len(whole)}} of {whole}"
     event = f"event {view.index:>{len(str(view.last))}}/{view.last}"
     left = f"{glyph} {word:<7} {view.speed:>2}x   {time}   "
-    parts = [plain("replay ", "bold $text-warning"), left, plain(event, _MUTED)]
+    parts: list[str | Content] = [plain("replay ", "bold $text-warning"), left, plain(event, MUTED)]
     room = view.width - len("replay ") - len(left) - len(event)
     if view.latest is not None and room > 12:
         mark, style = glyph_of(view.latest)

@@ -17,8 +17,14 @@ class ViewStatic(Static, Generic[V]):
         """Draw this view unless it is on the screen already."""
         if view != self.view:
             self.view = view
-            self.update(self.draw(view))
+            # Its size does not follow from its text, so nothing else has to be laid out again.
+            self.update(self.draw(view), layout=False)
+
+    def on_resize(self) -> None:
+        """Draw anew: what fits has changed."""
+        if self.view is not None:
+            self.update(self.draw(self.view), layout=False)
 
     def draw(self, view: V) -> Content:
-        """The view as content."""
+        """The view as content. `self.content_size` is the room for it."""
         raise NotImplementedError

@@ -1,0 +1,26 @@
+"""Whether what a person asks for can be done now; if not, why, in a few words."""
+
+from agent.core.legal import ALIVE
+from agent.core.state import Launch, Stage, State
+
+
+def cannot_skip(state: State, experiment: str) -> str | None:
+    """Why an experiment cannot be skipped, None if it can."""
+    found = state.experiments[experiment]
+    if found.stage is Stage.ENDED:
+        return f"{experiment} has ended"
+    return None if found.stage is Stage.TODO else f"{experiment} runs: e ends its launch"
+
+
+def cannot_retry(state: State, experiment: str) -> str | None:
+    """Why an experiment cannot be tried again, None if it can."""
+    found = state.experiments[experiment]
+    if found.stage is not Stage.ENDED:
+        return f"{experiment} has not ended"
+    return f"{experiment} is kept: nothing to retry" if found.verdict and found.verdict.word == "keep" else None
+
+
+def launch_to_end(state: State) -> Launch | None:
+    """The launch that a person can end now: one that loads or is measured."""
+    launch = state.current
+    return launch if launch and launch.stage in ALIVE else None

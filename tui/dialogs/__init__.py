@@ -1,0 +1,9 @@
+"""Dialogs: each gives an event (or an answer) to the callback of `push_screen`, or None."""
+
+from tui.dialogs.ask import AskDialog
+from tui.dialogs.confirm import ConfirmDialog
+from tui.dialogs.grep import GrepDialog
+from tui.dialogs.new import NewDialog
+from tui.dialogs.quit import QuitDialog
+
+__all__ = ["AskDialog", "ConfirmDialog", "GrepDialog", "NewDialog", "QuitDialog"]

@@ -1,0 +1,95 @@
+"""What the keys and signs mean."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from tui.content import fit, plain, row
+
+_MEANINGS = {
+    "details": "all about the experiment under the cursor",
+    "ask": "ask a question about it while the server loads",
+    "grep": "search the server's source for it",
+    "new": "add an experiment on top of it",
+    "skip": "do not run it",
+    "retry": "run it (again), whatever ruled it out",
+    "pause": "launch nothing new after what runs now, or go on",
+    "end": "end the launch that is up; it counts as failed",
+    "log": "the whole log of this launch",
+    "research": "everything that was looked up",
+    "needs": "what waits for you: approvals, flags to accept, questions",
+    "swap": "on a narrow terminal: background or log",
+    "help": "this page",
+    "toggle_bell": "ring when something needs you, or not",
+    "quit": "leave: asks whether the server stays up",
+    "command_palette": "every action by its name",
+    "move(-1)": "up",
+    "move(1)": "down",
+    "page(-1)": "a page up",
+    "page(1)": "a page down",
+    "play": "play or pause",
+    "find": "find a text in the log",
+    "next(False)": "the next match",
+    "next(True)": "the match before",
+    "rank(0)": "lines of one rank only",
+    "all_ranks": "lines of all ranks",
+    "failure": "the line that shows why it failed",
+    "wrap": "long lines wrapped, or cut",
+    "scroll_end": "the end, and follow it",
+    "step(-1)": "the launch before",
+    "step(1)": "the next launch",
+}
+
+_SIGNS = (
+    ("●", "now", "○", "to do"),
+    ("★", "incumbent: the best so far", "✔", "keep: a gain beyond the noise"),
+    ("=", "no-gain: excluded", "?", "inconclusive: too much noise"),
+    ("▼", "worse: a loss beyond the noise", "!", "invalid: other flags, wrong output"),
+    ("✖", "failed, or ruled out by a preflight", "◐", "a background task runs"),
+)
+
+
+class HelpScreen(ModalScreen[None]):
+    """Keys of the screen behind it, and the signs of the board."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,enter", "dismiss", "close", id="help.close"),
+        Binding("down,j", "scroll(1)", "down", show=False, id="help.down"),
+        Binding("up,k", "scroll(-1)", "up", show=False, id="help.up"),
+    ]
+
+    def __init__(self, about: Screen[object]) -> None:
+        """`about` is the screen whose keys are explained."""
+        super().__init__()
+        self._about = about
+
+    def compose(self) -> ComposeResult:
+        """One box."""
+        with VerticalScroll(id="help", can_focus=False) as box:
+            box.border_title = "Keys and signs"
+            box.border_subtitle = "esc closes"
+            yield Static(Content("\n").join([*self._keys(), Content(), *self._signs()]))
+
+    def action_scroll(self, lines: int) -> None:
+        """Move the page where it is longer than the terminal."""
+        self.query_one("#help", VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def _keys(self) -> list[Content]:
+        keys: dict[str, list[str]] = {}
+        words: dict[str, str] = {}
+        for _, binding, _, _ in self._about.active_bindings.values():
+            if binding.id or binding.action in _MEANINGS:
+                keys.setdefault(binding.action, []).append(self.app.get_key_display(binding))
+                words[binding.action] = _MEANINGS.get(binding.action, binding.description)
+        return [
+            row(plain(fit(" ".join(dict.fromkeys(names)), 10), "bold $primary"), " ", words[action])
+            for action, names in keys.items()
+        ]
+
+    def _signs(self) -> list[Content]:
+        return [row(plain(f"{a} ", "bold"), fit(b, 36), plain(f"{c} ", "bold"), d) for a, b, c, d in _SIGNS]

@@ -1,0 +1,23 @@
+"""The app before a session: it ends in what a person chose, and the command line goes on from there."""
+
+from collections.abc import Iterator, Sequence
+
+from textual.app import App
+
+from agent.core.entries import PlaybookEntry, SessionEntry
+from tui.screens.start import Entry, StartScreen
+
+
+class StartApp(App[Entry]):
+    """Its result is the chosen entry, or None where the person left."""
+
+    TITLE = "tunebot"
+
+    def __init__(self, playbooks: Sequence[PlaybookEntry], sessions: Iterator[SessionEntry], chosen: str = "") -> None:
+        """As for StartScreen."""
+        super().__init__()
+        self._start = StartScreen(playbooks, sessions, chosen)
+
+    def on_mount(self) -> None:
+        """Show the one screen that it has."""
+        self.push_screen(self._start, lambda entry: self.exit(entry))

@@ -3,10 +3,8 @@
 import argparse
 import json
 import os
-import shutil
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +13,7 @@ from agent import __version__
 from agent.diagnostics import Exit, UserError, complain
 
 if TYPE_CHECKING:
-    from agent.core.events import Ending
     from agent.playbook.model import Playbook
-    from agent.run import Options
-    from tui.source import Live
 
 EXAMPLES = """\
 examples:
@@ -142,11 +137,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _run_playbook(playbook: "Playbook", source: str, arguments: argparse.Namespace, approved: tuple[str, ...]) -> int:
-    import asyncio
-
-    from agent.journal.journal import JournalError
-    from agent.playbook.not_carried_out import not_carried_out
-    from agent.ports import TargetUnusable
+    from agent.play import play
     from agent.run import Options
 
     on_screen = _at_terminal(arguments)
@@ -157,52 +148,7 @@ def _run_playbook(playbook: "Playbook", source: str, arguments: argparse.Namespa
         logs=arguments.logs,
         attended=on_screen,
     )
-    notes = tuple(not_carried_out(playbook))
-    play = _show_to_its_end if on_screen else _print_to_its_end
-    try:
-        ending, folder = asyncio.run(play(playbook, source, options, notes))
-    except TargetUnusable as error:
-        raise UserError(str(error), error.hint, Exit.TARGET_UNUSABLE) from error
-    except JournalError as error:
-        raise UserError(str(error), error.hint, Exit.INTERNAL) from error
-    _say(f"journal: {folder}")
-    endings = {"completed": Exit.OK, "interrupted": Exit.INTERRUPTED, "target-lost": Exit.TARGET_UNUSABLE}
-    return endings[ending]
-
-
-async def _print_to_its_end(
-    playbook: "Playbook", source: str, options: "Options", notes: tuple[str, ...]
-) -> "tuple[Ending, Path]":
-    from agent.headless import Printer
-    from agent.run import run_session
-
-    state, folder = await run_session(playbook, source, options, Printer(_say), notes)
-    return state.ending or "completed", folder.path
-
-
-async def _show_to_its_end(
-    playbook: "Playbook", source: str, options: "Options", notes: tuple[str, ...]
-) -> "tuple[Ending, Path]":
-    from agent.headless import summary
-    from agent.journal.journal import JournalError
-    from agent.run import open_session, redactor
-    from agent.servers.known_flags import known_flags
-    from tui.start import Fault, Running, show_session
-
-    @asynccontextmanager
-    async def opened(live: "Live") -> AsyncIterator[tuple[Running, Path]]:
-        live.redact = redactor(playbook)
-        live.known_flags = known_flags(playbook.server.kind)
-        async with open_session(playbook, source, options, live, notes, live.watch_gpus) as (engine, folder):
-            yield engine, folder.path
-
-    try:
-        shown = await show_session(opened, options.keep, (JournalError,))
-    except Fault as error:
-        raise UserError(str(error), error.hint, Exit.INTERNAL) from error
-    for line in summary(shown.state, shown.end, shutil.get_terminal_size().columns):
-        _say(line)
-    return shown.end.ending, shown.folder
+    return play(playbook, source, options, _say)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -260,17 +206,9 @@ def _replay(arguments: argparse.Namespace) -> int:
         recording.state_at(recording.last)
     except (JournalError, ValueError, IllegalTransition) as error:
         raise UserError(str(error), getattr(error, "hint", "")) from error
-    from agent.redact import Redactor
-    from agent.text import one_line
-    from tui.app import TunebotApp
-    from tui.replay_source import ReplaySource
-    from tui.screens.replay import ReplayScreen
+    from agent.play import show_recording
 
-    app = TunebotApp(ReplaySource(recording, arguments.session, Redactor.of(os.environ)), ReplayScreen)
-    app.run()
-    if app.fault is not None:
-        text = one_line(f"a fault in tunebot: {type(app.fault).__name__}: {app.fault}")
-        raise UserError(text, "the lines of the session: tunebot replay --headless", Exit.INTERNAL)
+    show_recording(recording, arguments.session)
     return Exit.OK
 
 

@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check worlds real bench-screen picture clean help
+.PHONY: setup demo test check worlds real real-failures recorded corpus dying bench-watch bench-screen picture clean help
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -22,10 +22,10 @@ demo: $(READY)  ## the story on a simulated host, in about two minutes
 	$(BIN)/tunebot demo
 
 test: $(READY)  ## the tests, in under five minutes on two cores
-	$(BIN)/pytest
+	$(BIN)/pytest -n 3 --dist loadfile
 
 worlds: $(READY)  ## fifty shuffled worlds, judged by the simulator's ledger
-	$(BIN)/pytest tests/session/test_worlds.py --worlds 50
+	$(BIN)/pytest -n 2 tests/session/test_worlds.py --worlds 50
 
 check: $(READY)  ## style, types, import contracts
 	$(BIN)/ruff check
@@ -36,6 +36,22 @@ check: $(READY)  ## style, types, import contracts
 real: $(READY)  ## a real vLLM on this machine's CPU (the first run installs it into the cache folder: 4 GB)
 	$(PYTHON) tests/real/setup_vllm.py
 	$(BIN)/python tests/real/run.py
+
+real-failures: $(READY)  ## fourteen ways a real vLLM fails, each with its reason (about 7 minutes)
+	$(PYTHON) tests/real/setup_vllm.py
+	$(BIN)/python tests/real/failures.py
+
+recorded: $(READY)  ## recorded loads of a real SGLang through the live engine, where ../shared is there
+	$(BIN)/python -m tests.recorded.run
+
+corpus: $(READY)  ## the diagnosis on real logs, where ../shared is there
+	$(BIN)/python -m tests.corpus.run
+
+dying: $(READY)  ## eight ranks that die at once, 200 times
+	$(BIN)/python -m tests.watch.dying 200
+
+bench-watch: $(READY)  ## speed and memory of the watch on a 1 GiB log
+	$(BIN)/python -m tests.bench_watch 1024
 
 bench-screen: $(READY)  ## keys in a log flood, and memory after eight hours, against their limits
 	$(BIN)/python -m tests.bench_screen

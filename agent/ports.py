@@ -240,9 +240,7 @@ class LoadHistory(Protocol):
     def phases_s(self, target: str, kind: str, model: str, how: str = "") -> Mapping[Phase, float] | None:
         """Typical seconds of each phase, or None where nothing like it was loaded before."""
 
-    def add(
-        self, target: str, kind: str, model: str, phases_s: Mapping[Phase, float], how: str = ""
-    ) -> str | None:
+    def add(self, target: str, kind: str, model: str, phases_s: Mapping[Phase, float], how: str = "") -> str | None:
         """Remember a load that got ready. Returns why it could not be remembered, if so."""
 
 

@@ -4,10 +4,10 @@ The live watch, `tunebot explain` and tests use this one class.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent.core.model import Phase
 from agent.ports import PhaseMark, ServerKind
 from agent.watch.lines import Line, LineSplitter
 from agent.watch.phases import PhaseTracker
@@ -55,12 +55,10 @@ class LogEngine:
         self._splitter = LineSplitter(re.compile("|".join(map(re.escape, words)).encode()), _ROUTINE)
         self._assembler = Assembler()
         self._suspects: dict[tuple[str, str, bool], Suspect] = {}
-        self._late: list[Suspect] = []
+        self._late: deque[Suspect] = deque(maxlen=_KEPT)
         self._tail = b""
         self.tracker = PhaseTracker(kind)
         self.seen: dict[str, Seen] = {}
-        self.phases: dict[int, Phase] = {}
-        """The phase at each suspect, by the number of its line."""
         self.ready_at: int | None = None
         self.waits = 0
         self.ranks: dict[int, str] = {}
@@ -128,6 +126,7 @@ class LogEngine:
         suspect = self._assembler.feed(row, native, loose)
         if suspect is None:
             return
+        suspect.phase = self.tracker.phase
         suspect.marks = self.tracker.passed.get(row.writer, 0)
         key = (re.sub(r"\d+", "#", suspect.text[:100]), f"{row.writer} {suspect.rank}", self.tracker.is_up)
         if key in self._suspects:
@@ -135,8 +134,7 @@ class LogEngine:
         if len(self._suspects) < _KEPT:
             self._suspects[key] = suspect
         else:
-            self._late = [*self._late[-_KEPT:], suspect]
-        self.phases[row.number] = self.tracker.phase
+            self._late.append(suspect)
 
     def _saw(self, kind: str, row: Record) -> None:
         if kind in self.seen:
@@ -149,5 +147,4 @@ class LogEngine:
         self._suspects.clear()
         self._late.clear()
         self.seen.clear()
-        self.phases.clear()
         self.ready_at = None

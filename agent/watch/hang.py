@@ -92,4 +92,7 @@ def _frozen(activity: Activity | None) -> str:
 
 
 def _named(look: Look) -> str:
-    return f"rank {look.rank}" if look.rank is not None else f"{look.name} ({look.pid})"
+    if look.rank is not None:
+        return f"rank {look.rank}"
+    titled = look.title if look.title and " " not in look.title else look.name  # a name is cut at 15 characters
+    return f"{titled} ({look.pid})"

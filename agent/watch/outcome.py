@@ -73,13 +73,13 @@ def conclude(engine: LogEngine, exit_code: int | None = None, *, by_us: bool = F
 
 
 def _judge(engine: LogEngine, suspect: Suspect, ready: bool) -> cause.Judged:
-    phase = engine.phases.get(suspect.line.number, engine.tracker.phase)
+    phase = suspect.phase
     went_on = engine.tracker.passed.get(suspect.line.writer, 0) > suspect.marks
     return cause.judge(suspect, phase, went_on=went_on, was_ready=ready and phase in (Phase.READY, Phase.SERVING))
 
 
 def _failed(engine: LogEngine, best: cause.Judged, judged: Sequence[cause.Judged], ready: bool) -> Diagnosis:
-    seen = engine.phases.get(best.suspect.line.number, engine.tracker.phase)
+    seen = best.suspect.phase
     if ORDER[seen] <= ORDER[Phase.IMPORT] and not best.suspect.frames:  # an excerpt without marks: others' stacks tell
         told = (phase_of_frames(one.suspect.frames) for one in judged)
         seen = next((phase for phase in told if phase is not None), seen)

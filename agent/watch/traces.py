@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from agent.core.model import Phase
 from agent.watch.records import Record
 from agent.watch.rules import rules
 
@@ -26,7 +27,7 @@ _CALL_KEPT = 80
 _BELOW_KEPT = 8
 _LONGEST = 2000
 """Lines after which a block that has not ended counts as cut off."""
-_OPEN_KEPT = 64
+_OPEN_KEPT, _WRITERS_KEPT = 64, 1024
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,6 +55,7 @@ class Suspect:
     loose: bool = False
     time: float | None = None
     clock: str = ""
+    phase: Phase = Phase.LAUNCH
     marks: int = 0
 
 
@@ -194,6 +196,8 @@ class Assembler:
             )  # fmt: skip
             if found.above is not None:
                 found.above.outer = found
+            if len(self._ended) >= _WRITERS_KEPT:
+                self._ended.clear()
             self._ended[writer] = found
         elif name or native:
             time, clock = self._clock
@@ -207,7 +211,7 @@ class Assembler:
                 self._last.below.append(record)
             return None
         self._last = found
-        if len(self._latest) >= _OPEN_KEPT and self._writer not in self._latest:
+        if len(self._latest) >= _WRITERS_KEPT:
             self._latest.clear()
         self._latest[self._writer] = found
         return found

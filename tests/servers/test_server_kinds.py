@@ -151,3 +151,39 @@ def test_fatal_lines() -> None:
 )  # fmt: skip
 def test_same(requested: Any, effective: Any, equal: bool) -> None:
     assert same(requested, effective) is equal
+
+
+LLAMA = server_kind("llamacpp", httpx.AsyncClient())
+LLAMA_LINES = {
+    "build: 5894 (33f1bb9f) with cc for x86_64-linux-gnu": Phase.CONFIG,
+    "main: HTTP server is listening, hostname: 127.0.0.1, port: 8081, http threads: 15": None,
+    "srv    load_model: loading model '/m.gguf'": Phase.LOAD_WEIGHTS,
+    "llama_context: constructing llama_context": Phase.KV_CACHE,
+    "common_init_from_params: warming up the model with an empty run - please wait ...": Phase.WARMUP,
+    "main: server is listening on http://127.0.0.1:8081 - starting the main loop": Phase.READY,
+    "slot update_slots: id  0 | task 0 | prompt done": None,
+}
+
+
+@pytest.mark.parametrize(("line", "phase"), LLAMA_LINES.items())
+def test_llamacpp_lines(line: str, phase: Phase | None) -> None:
+    mark = LLAMA.phase_of(line)
+    assert (mark.phase if mark else None) == phase
+
+
+def test_llamacpp_draws_a_dot_for_each_per_cent() -> None:
+    mark = LLAMA.phase_of("." * 42)
+    assert mark is not None and (mark.phase, mark.done, mark.total) == (Phase.LOAD_WEIGHTS, 42, 100)
+
+
+def test_llamacpp_argv_has_one_dash_before_one_letter() -> None:
+    argv = LLAMA.argv(config("llamacpp", {"m": "/m.gguf", "ctx-size": "4096", "ngl": "99"}), 8081)
+    assert argv[2:] == ("-m", "/m.gguf", "--ctx-size", "4096", "--ngl", "99", "--host", "127.0.0.1", "--port", "8081")
+    assert LLAMA.model_of({"m": "/m.gguf"}) == "/m.gguf"
+
+
+@pytest.mark.parametrize(("kind", "lines"), [("sglang", SGLANG_LINES), ("vllm", VLLM_LINES), ("llamacpp", LLAMA_LINES)])
+def test_every_line_that_a_kind_understands_has_one_of_its_words(kind: str, lines: dict[str, Phase | None]) -> None:
+    known = server_kind(kind, httpx.AsyncClient())
+    for line in lines:
+        assert known.phase_of(line) is None or any(word in line for word in known.words), line

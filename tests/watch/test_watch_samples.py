@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agent.servers import KINDS
 from agent.watch.engine import LogEngine
 from agent.watch.outcome import Diagnosis, conclude
+from agent.watch.watch import LoadWatch
 
 from .dying import deaths, named
 from .samples import SAMPLES, Sample
@@ -137,3 +138,12 @@ def test_of_eight_ranks_that_die_at_once_the_first_is_named(seed: int) -> None:
     case = deaths(seed)
     found = named(case)
     assert (found.outcome, found.rank) == ("failed", case.ledger[0])
+
+
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if s.outcome == "failed"], ids=lambda sample: sample.name)
+def test_the_board_gives_the_reason_that_explain_gives(sample: Sample) -> None:
+    watch = LoadWatch(KINDS[sample.server](None), None)  # type: ignore[arg-type]
+    watch.feed(sample.log.encode(), 1.0)
+    failure, found = watch.diagnose(-9, stopped_by_us=False), answer(sample.log, sample.server)
+    assert (failure.reason, failure.category, failure.rank) == (found.reason, found.category, found.rank)
+    assert failure.evidence[0].text == (found.root.text if found.root else None)

@@ -5,7 +5,7 @@ from typing import Any
 
 from agent.core.plan import approvals_needed, overlay
 from agent.core.state import ExperimentState
-from agent.core.views import duration
+from agent.core.views.basics import duration
 from agent.history import LoadHistoryFile
 from agent.paths import history_file
 from agent.playbook.model import Experiment, Playbook

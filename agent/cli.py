@@ -226,7 +226,7 @@ LISTED_SESSIONS = 20
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    from agent.core.entries import PlaybookEntry, listing
+    from agent.core.views.entries import PlaybookEntry, listing
     from agent.sessions import playbook_entries, session_entry, session_folders
 
     folders = session_folders(arguments.logs)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from agent.core import events as ev
-from agent.core.lines import line_of
 from agent.core.model import TaskKind
 from agent.core.reduce import initial, reduce
 from agent.core.state import State
-from agent.core.views import best_command, board, duration
+from agent.core.views.basics import best_command, board, duration
+from agent.core.views.lines import line_of
 
 Out = Callable[[str], None]
 

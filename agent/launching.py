@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from agent.core import events as ev
 from agent.core.model import Failure, LaunchConfig, Phase
-from agent.core.views import duration
+from agent.core.views.basics import duration
 from agent.history import LoadHistoryFile
 from agent.ports import (
     LaunchSpec,

@@ -5,12 +5,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.core.entries import PlaybookEntry, SessionEntry, Standing
 from agent.core.events import SessionStarted
 from agent.core.legal import IllegalTransition
 from agent.core.reduce import initial, reduce
 from agent.core.state import Stage, State
-from agent.core.views import change_text, value_text
+from agent.core.views.basics import change_text, value_text
+from agent.core.views.entries import PlaybookEntry, SessionEntry, Standing
 from agent.journal.journal import FILE, JournalError, is_being_written, read_journal
 from agent.paths import shipped_playbooks
 from agent.playbook.load import LARGEST, load_playbook

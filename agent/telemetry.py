@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from agent.core.panels import GpuUse
 from agent.core.state import State
+from agent.core.views.panels import GpuUse
 from agent.ports import Target, TargetUnusable
 
 QUERY = (

@@ -12,7 +12,7 @@ from agent.attempt import fits, make_attempt, yaml_text
 from agent.cli import main
 from agent.core.model import Host
 from agent.core.reduce import initial
-from agent.core.views import value_text
+from agent.core.views.basics import value_text
 from agent.diagnostics import UserError
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook

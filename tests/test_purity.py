@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 PURE = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for folder in ("agent/core", "agent/playbook")
-    for path in (ROOT / folder).glob("*.py")
+    for path in (ROOT / folder).rglob("*.py")
 )
 # pydantic brings socket with it; that we do not use it ourselves is an import contract.
 ACTING = ("asyncio", "subprocess", "textual", "rich", "httpx", "httpx2", "anthropic", "asyncssh", "tui")

@@ -10,7 +10,7 @@ import pytest
 
 from agent.cli import main
 from agent.core import events as ev
-from agent.core.entries import PlaybookEntry, SessionEntry, listing
+from agent.core.views.entries import PlaybookEntry, SessionEntry, listing
 from agent.journal.journal import FILE, Journal
 from agent.sessions import playbook_entries, session_entry, session_folders
 from tests.core.conftest import World, playbook

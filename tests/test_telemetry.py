@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent import telemetry as module
-from agent.core.panels import GpuUse
 from agent.core.state import State
+from agent.core.views.panels import GpuUse
 from agent.ports import CommandResult, TargetUnusable
 from agent.telemetry import telemetry
 from tests.tui.kit import story

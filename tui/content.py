@@ -2,7 +2,7 @@
 
 from textual.content import Content
 
-from agent.core.panels import Tone
+from agent.core.views.panels import Tone
 from agent.text import clean
 
 MUTED = "$foreground-muted"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from agent.core.events import Event
-from agent.core.panels import GpuUse
+from agent.core.views.panels import GpuUse
 from agent.replay import MarkKind, Recording
 
 SPEEDS = (1, 2, 4, 8, 16, 32, 64)

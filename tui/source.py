@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from agent.core.events import Event, SessionEnded
-from agent.core.panels import GpuUse
 from agent.core.state import State
+from agent.core.views.panels import GpuUse
 
 
 class Source(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from textual.app import App
 
-from agent.core.entries import PlaybookEntry, SessionEntry
+from agent.core.views.entries import PlaybookEntry, SessionEntry
 from tui.screens.start import Entry, StartScreen
 
 

@@ -1,6 +1,6 @@
 """Glyph and style of every status word. Colour is never alone: the word always stands beside it."""
 
-from agent.core.views import GLYPHS
+from agent.core.views.basics import GLYPHS
 
 STYLES = {
     "keep": "$text-success",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent.core.state import Stage, State
-from agent.core.views import now_text
+from agent.core.views.basics import now_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

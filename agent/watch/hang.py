@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agent.core.model import Phase
-from agent.core.views import duration
+from agent.core.views.basics import duration
 from agent.watch.host import Activity, Look
 
 # Seconds of silence in a phase before anybody needs to know, where no earlier load says how long it takes.

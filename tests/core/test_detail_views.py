@@ -3,9 +3,9 @@
 import pytest
 
 from agent.core import events as ev
-from agent.core.detail_views import details
-from agent.core.flag_views import HIDDEN, command_of
-from agent.core.task_views import entry_facts, task_lines, transcript
+from agent.core.views.details import details
+from agent.core.views.flags import HIDDEN, command_of
+from agent.core.views.tasks import entry_facts, task_lines, transcript
 from agent.playbook.model import AskEntry, ReadEntry, TableHasKeyEntry
 from tests.tui.states import begun, ended, loading, play, researched
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from agent.core import commands as do
 from agent.core import events as ev
 from agent.core.legal import EXPERIMENT_MOVES, IllegalTransition
-from agent.core.lines import line_of
 from agent.core.model import Failure, Finding, Phase
 from agent.core.plan import approvals_needed
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import missing_approvals, next_decision
 from agent.core.state import LaunchStage, Stage, State
+from agent.core.views.lines import line_of
 from agent.journal.codec import decode, encode
 from agent.playbook.model import AskEntry
 from tests.core.conftest import World, metrics, playbook, started

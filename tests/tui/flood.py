@@ -8,10 +8,10 @@ from pathlib import Path
 from agent.core import commands as do
 from agent.core import events as ev
 from agent.core.model import Finding, Phase
-from agent.core.panels import GpuUse
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import next_decision
 from agent.core.state import State
+from agent.core.views.panels import GpuUse
 from agent.journal.journal import Journal
 from tests.core.conftest import World, playbook, started
 

@@ -10,10 +10,10 @@ from textual.pilot import Pilot
 
 from agent.core import events as ev
 from agent.core.model import Failure, Finding, Gpu, Host, Phase, Quote
-from agent.core.panels import GpuUse
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import next_decision
 from agent.core.state import Launch, State
+from agent.core.views.panels import GpuUse
 from agent.playbook.model import Playbook
 from tests.core.conftest import metrics, playbook
 

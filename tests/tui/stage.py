@@ -13,8 +13,8 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from agent.core import events as ev
-from agent.core.panels import GpuUse
 from agent.core.state import State
+from agent.core.views.panels import GpuUse
 from tui.screens.base import StateScreen
 
 UNSET = object()

@@ -7,12 +7,12 @@ from textual.content import Content
 
 from agent.core import events as ev
 from agent.core.actions import cannot_retry, cannot_skip, launch_to_end
-from agent.core.background_view import background_view
-from agent.core.board_view import BoardRow, board_view
 from agent.core.model import Finding
-from agent.core.panels import GpuUse, Step, header_view, server_view
 from agent.core.schedule import missing_approvals
 from agent.core.state import State
+from agent.core.views.background import background_view
+from agent.core.views.board import BoardRow, board_view
+from agent.core.views.panels import GpuUse, Step, header_view, server_view
 from agent.telemetry import parse
 from tests.core.conftest import playbook
 from tests.tui.kit import GPUS, START, Session, story

@@ -9,8 +9,8 @@ from rich.segment import Segment
 from textual.pilot import Pilot
 
 from agent.core import events as ev
-from agent.core.panels import GpuUse
 from agent.core.state import State
+from agent.core.views.panels import GpuUse
 from agent.replay import Recording
 from tests.test_replay import EVENTS, VERDICTS
 from tui.app import TunebotApp

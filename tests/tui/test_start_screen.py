@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from textual.pilot import Pilot
 
-from agent.core.entries import PlaybookEntry, SessionEntry, Standing
+from agent.core.views.entries import PlaybookEntry, SessionEntry, Standing
 from tui.screens.start import AT_A_TIME, Entries, Entry
 from tui.start_app import StartApp
 

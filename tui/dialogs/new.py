@@ -6,9 +6,9 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from agent.core import events as ev
-from agent.core.flag_views import spec_rows
 from agent.core.parse_new import TEXT_LIMIT, Flags, parse_new, suggested_id
 from agent.core.state import State
+from agent.core.views.flags import spec_rows
 from agent.playbook.model import Experiment
 from agent.text import one_line
 from tui.content import plain

@@ -8,8 +8,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Footer
 
-from agent.core.detail_views import Details, details
 from agent.core.state import State
+from agent.core.views.details import Details, details
 from agent.text import one_line
 from tui.content import plain, row
 from tui.flow import fit

@@ -8,8 +8,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from agent.core.panels import launch_name
 from agent.core.state import Launch, LaunchStage, State
+from agent.core.views.panels import launch_name
 from tui.content import MUTED, cut, plain, row
 from tui.screens.base import StateScreen
 from tui.widgets.keys import Keys

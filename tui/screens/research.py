@@ -9,7 +9,7 @@ from textual.widgets import Footer, Static
 
 from agent.core import events as ev
 from agent.core.state import State
-from agent.core.task_views import TaskLine, Transcript, task_lines, transcript
+from agent.core.views.tasks import TaskLine, Transcript, task_lines, transcript
 from tui.content import plain
 from tui.screens.base import StateScreen
 from tui.widgets.pick_list import Pick, PickList

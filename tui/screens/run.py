@@ -11,10 +11,10 @@ from textual.screen import Screen
 
 from agent.core import events as ev
 from agent.core.actions import cannot_retry, cannot_skip, launch_to_end
-from agent.core.background_view import background_view
-from agent.core.board_view import board_view
-from agent.core.panels import header_view, launch_name, server_view
 from agent.core.state import Launch, State
+from agent.core.views.background import background_view
+from agent.core.views.board import board_view
+from agent.core.views.panels import header_view, launch_name, server_view
 from tui.screens.base import StateScreen
 from tui.screens.log import failure_line
 from tui.widgets.background import BackgroundPanel

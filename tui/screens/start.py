@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
-from agent.core.entries import (
+from agent.core.views.entries import (
     STANDING_GLYPHS,
     PlaybookEntry,
     SessionEntry,

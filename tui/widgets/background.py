@@ -2,7 +2,7 @@
 
 from textual.content import Content
 
-from agent.core.background_view import BackgroundView, TaskRow
+from agent.core.views.background import BackgroundView, TaskRow
 from tui.content import MUTED, cut, fit, fit_right, plain, row, toned
 from tui.widgets.view import ViewStatic
 

@@ -13,7 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 
-from agent.core.board_view import BoardRow, Section
+from agent.core.views.board import BoardRow, Section
 from tui.content import MUTED, fit, fit_right, plain, row, toned
 
 _LEAST_ID = 14

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from agent.core.flag_views import FlagRow
+from agent.core.views.flags import FlagRow
 from agent.text import one_line
 from tui.content import plain, row
 from tui.flow import table

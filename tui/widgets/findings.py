@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from agent.core.detail_views import TaskView
 from agent.core.model import Quote
+from agent.core.views.details import TaskView
 from agent.text import clean, one_line
 from tui.content import plain, row
 from tui.flow import hang, lines

@@ -2,7 +2,7 @@
 
 from textual.content import Content
 
-from agent.core.panels import HeaderView
+from agent.core.views.panels import HeaderView
 from tui.content import cut, plain, row, toned
 from tui.widgets.view import ViewStatic
 

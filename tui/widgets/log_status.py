@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from agent.core.views import duration
+from agent.core.views.basics import duration
 from tui.content import MUTED, plain, row
 
 

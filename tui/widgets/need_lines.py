@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from agent.core.flag_views import arg_text
 from agent.core.needs import Approval, Completion, MissingKey, Need
-from agent.core.views import command_line
+from agent.core.views.basics import command_line
+from agent.core.views.flags import arg_text
 from agent.playbook.model import ArgValue
 from agent.text import one_line
 from tui.content import plain, row

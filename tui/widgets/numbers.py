@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from agent.core.number_views import Measured, Numbers
+from agent.core.views.numbers import Measured, Numbers
 from agent.text import one_line
 from tui.content import plain, row
 from tui.flow import hang, lines, table

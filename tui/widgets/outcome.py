@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from agent.core.detail_views import DeadEnd, Step
 from agent.core.model import Verdict
+from agent.core.views.details import DeadEnd, Step
 from agent.text import one_line
 from tui.content import plain, row
 from tui.flow import facts, hang, lines

@@ -7,7 +7,7 @@ from itertools import groupby
 from textual import events
 from textual.content import Content
 
-from agent.core.views import GLYPHS, duration
+from agent.core.views.basics import GLYPHS, duration
 from agent.replay import Mark, MarkKind, Recording
 from tui.content import MUTED, cut, plain, row
 from tui.replay_source import ReplaySource

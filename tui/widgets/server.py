@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from agent.core.panels import GpuUse, ServerView, Step
+from agent.core.views.panels import GpuUse, ServerView, Step
 from tui.content import MUTED, cut, fit_right, plain, row, toned
 from tui.widgets.view import ViewStatic
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from agent.core.load_views import Load, PhaseBar
+from agent.core.views.loads import Load, PhaseBar
 from agent.text import one_line
 from tui.content import plain, row
 from tui.flow import hang, lines

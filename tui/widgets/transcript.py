@@ -2,7 +2,7 @@
 
 from textual.content import Content
 
-from agent.core.task_views import RUNNING, TaskLine, Transcript
+from agent.core.views.tasks import RUNNING, TaskLine, Transcript
 from agent.text import one_line
 from tui.content import plain, row
 from tui.flow import facts, fit, hang, lines

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.core.flag_views import command_of
 from agent.core.model import Phase
 from agent.core.needs import Approval, needs
 from agent.core.plan import lineage
 from agent.core.state import Launch, LaunchStage, Stage, State
-from agent.core.views import change_text, command_line, duration, value_text
+from agent.core.views.basics import change_text, command_line, duration, value_text
+from agent.core.views.flags import command_of
 
 Tone = Literal["plain", "muted", "good", "bad", "warn", "busy"]
 """How a piece of text is meant. The screen gives each tone a colour; the words say the same without it."""

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agent.core.flag_views import arg_text
 from agent.core.model import PreflightOutcome, Quote, TaskStatus
 from agent.core.state import State, TaskState
-from agent.core.views import duration
+from agent.core.views.basics import duration
+from agent.core.views.flags import arg_text
 from agent.playbook.model import PreflightEntry, ResearchEntry
 
 RUNNING = "RUNNING"

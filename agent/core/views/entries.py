@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.core.events import Ending
-from agent.core.views import duration
+from agent.core.views.basics import duration
 from agent.text import clean
 
 Standing = Ending | Literal["running", "not ended", "unreadable"]

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from agent.core.panels import Tone, short_duration
 from agent.core.state import State, TaskState
+from agent.core.views.panels import Tone, short_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

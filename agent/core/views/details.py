@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.core.flag_views import FlagRow, arg_text, command_of, config_used, demanding, env_rows, flag_rows
-from agent.core.load_views import Load, loads_of
 from agent.core.model import Finding, LaunchConfig, PreflightOutcome, Quote, TaskStatus, Verdict
-from agent.core.number_views import Measured, measured_of
 from agent.core.plan import approvals_needed
 from agent.core.state import ExperimentState, Stage, State, TaskState
-from agent.core.views import GLYPHS, Place, command_line, now_text, place_of, todo_reason
+from agent.core.views.basics import GLYPHS, Place, command_line, now_text, place_of, todo_reason
+from agent.core.views.flags import FlagRow, arg_text, command_of, config_used, demanding, env_rows, flag_rows
+from agent.core.views.loads import Load, loads_of
+from agent.core.views.numbers import Measured, measured_of
 from agent.playbook.model import ReadEntry
 
 _ABOVE = 3

@@ -7,7 +7,7 @@ from typing import Literal
 from agent.core.model import FlagCheck, LaunchConfig, Quote
 from agent.core.plan import config_of, overlay
 from agent.core.state import ExperimentState, Stage, State
-from agent.core.views import command_line
+from agent.core.views.basics import command_line
 from agent.playbook.model import ArgValue, Experiment
 from agent.redact import is_secret_name
 

@@ -2,7 +2,7 @@
 
 from agent.core import events as ev
 from agent.core.state import State
-from agent.core.views import change_text, command_line, duration, load_text, value_text
+from agent.core.views.basics import change_text, command_line, duration, load_text, value_text
 
 _PROGRESS_STEP = 0.2
 

@@ -5,10 +5,10 @@ from itertools import groupby
 from statistics import fmean
 
 from agent.core.needs import Approval, needs
-from agent.core.panels import Tone
 from agent.core.state import ExperimentState, LaunchStage, Stage, State
 from agent.core.verdict import interval95
-from agent.core.views import UNITS, Place, Row, board, duration, measured
+from agent.core.views.basics import UNITS, Place, Row, board, duration, measured
+from agent.core.views.panels import Tone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

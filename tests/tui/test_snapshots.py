@@ -75,9 +75,9 @@ MOMENTS: dict[str, Callable[[Path], Session]] = {
     "many": _many,
 }
 PICTURES = [
-    *(((width, height), "dark") for width, height in ((80, 24), (100, 30), (120, 40), (200, 60))),
-    # Colours are theme tokens and say nothing about the layout: two sizes show them all.
-    *(((width, height), "light") for width, height in ((80, 24), (120, 40))),
+    ((width, height), theme)
+    for theme in ("dark", "light")
+    for width, height in ((80, 24), (100, 30), (120, 40), (200, 60))
 ]
 
 

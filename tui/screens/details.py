@@ -6,7 +6,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Footer
 
 from agent.core.state import State
 from agent.core.views.details import Details, details
@@ -16,6 +15,7 @@ from tui.flow import fit
 from tui.screens.base import StateScreen
 from tui.widgets.diff import draw_flags
 from tui.widgets.findings import draw_tasks
+from tui.widgets.keys import Keys
 from tui.widgets.numbers import draw_numbers
 from tui.widgets.outcome import draw_dead_end, draw_steps, draw_text, draw_verdicts, word_of
 from tui.widgets.sections import Drawn, Section
@@ -57,7 +57,7 @@ class DetailsScreen(StateScreen):
         yield self._title
         with VerticalScroll(id="page"):
             yield from self._sections.values()
-        yield Footer()
+        yield Keys()
 
     def on_mount(self) -> None:
         """The keys of the page work at once."""

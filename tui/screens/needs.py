@@ -6,7 +6,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from agent.core import events as ev
 from agent.core.needs import Approval, Completion, Need, needs
@@ -14,6 +14,7 @@ from agent.core.state import State
 from tui.content import plain
 from tui.dialogs.confirm import ConfirmDialog
 from tui.screens.base import StateScreen
+from tui.widgets.keys import Keys
 from tui.widgets.need_lines import UNREADABLE, draw_need, draw_need_line, told_steps
 from tui.widgets.pick_list import Pick, PickList
 from tui.widgets.sections import Drawn
@@ -48,7 +49,7 @@ class NeedsScreen(StateScreen):
         with VerticalScroll(id="need"):
             yield self._text
         yield Static(plain("nothing waits for you"), id="nothing")
-        yield Footer()
+        yield Keys()
 
     def on_mount(self) -> None:
         """Arrows choose at once."""

@@ -5,13 +5,14 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from agent.core import events as ev
 from agent.core.state import State
 from agent.core.views.tasks import TaskLine, Transcript, task_lines, transcript
 from tui.content import plain
 from tui.screens.base import StateScreen
+from tui.widgets.keys import Keys
 from tui.widgets.pick_list import Pick, PickList
 from tui.widgets.sections import Drawn
 from tui.widgets.transcript import draw_task_line, draw_transcript
@@ -41,7 +42,7 @@ class ResearchScreen(StateScreen):
             with VerticalScroll(id="transcript"):
                 yield self._text
         yield Static(plain("nothing was looked up yet: a asks, g greps, on the board"), id="empty")
-        yield Footer()
+        yield Keys()
 
     def on_mount(self) -> None:
         """Arrows choose at once."""

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from agent.core.views.entries import (
@@ -23,6 +23,7 @@ from agent.core.views.entries import (
     review_text,
 )
 from tui.content import MUTED, cut, plain, row
+from tui.widgets.keys import Keys
 
 Entry = PlaybookEntry | SessionEntry
 
@@ -94,7 +95,7 @@ class StartScreen(Screen[Entry]):
         yield Static(row(plain("tunebot", "bold"), plain("   run a playbook, or review a session", MUTED)), id="title")
         yield Entries(id="entries")
         yield Static(id="about")
-        yield Footer()
+        yield Keys()
 
     def on_mount(self) -> None:
         """The playbooks at once, the sessions as they are read."""

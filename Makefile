@@ -5,6 +5,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# installs vLLM's CPU build and makes the tiny model, each only once
+REAL_VLLM = vllm=$$($(PYTHON) tests/real/setup_vllm.py) && "$$(dirname "$$vllm")/python" tests/real/make_model.py
+
 .PHONY: setup demo test check worlds real real-failures recorded corpus dying bench-watch bench-screen picture clean help
 
 help:  ## what there is
@@ -34,11 +37,11 @@ check: $(READY)  ## style, types, import contracts
 	$(BIN)/lint-imports
 
 real: $(READY)  ## a real vLLM on this machine's CPU (the first run installs it into the cache folder: 4 GB)
-	$(PYTHON) tests/real/setup_vllm.py
+	$(REAL_VLLM)
 	$(BIN)/python tests/real/run.py
 
 real-failures: $(READY)  ## fourteen ways a real vLLM fails, each with its reason (about 7 minutes)
-	$(PYTHON) tests/real/setup_vllm.py
+	$(REAL_VLLM)
 	$(BIN)/python tests/real/failures.py
 
 recorded: $(READY)  ## recorded loads of a real SGLang through the live engine, where ../shared is there

@@ -9,6 +9,7 @@ from agent.playbook.model import AskEntry
 from agent.text import one_line
 from tui.content import plain
 from tui.dialogs.base import Dialog
+from tui.widgets.field import Field
 
 _LEAST = 3
 MOST = 2000
@@ -27,7 +28,7 @@ class AskDialog(Dialog[ev.Event | None]):
         with Vertical(id="box") as box:
             box.border_title = plain(f"Ask about {one_line(self._experiment, 60)}")
             box.border_subtitle = plain("enter asks · esc cancels")
-            yield Input(placeholder="Which A2A backend fits this GPU?", max_length=MOST, id="question")
+            yield Field(placeholder="Which A2A backend fits this GPU?", max_length=MOST, id="question")
             told = "A language model answers; it may read the server's source, and change nothing."
             yield Static(plain(told), classes="label")
             yield Static(id="problems", classes="problems")

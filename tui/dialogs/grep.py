@@ -11,6 +11,7 @@ from agent.text import one_line
 from tui.content import plain
 from tui.dialogs.base import Dialog
 from tui.flow import lines
+from tui.widgets.field import Field
 
 
 class GrepDialog(Dialog[ev.Event | None]):
@@ -26,10 +27,13 @@ class GrepDialog(Dialog[ev.Event | None]):
             box.border_title = plain(f"Search the source for {one_line(self._experiment, 60)}")
             box.border_subtitle = plain("enter searches · tab next field · esc cancels")
             yield Static(plain("pattern, as for grep -E"), classes="label")
-            yield Input(placeholder="flashinfer.*a2a|a2a.*flashinfer", max_length=TEXT_LIMIT, id="pattern")
+            yield Field(placeholder="flashinfer.*a2a|a2a.*flashinfer", max_length=TEXT_LIMIT, id="pattern")
             yield Static(plain("where: NAME:path, several with spaces between"), classes="label")
-            yield Input(
-                places_of(self._state, self._experiment), max_length=TEXT_LIMIT, id="places", select_on_focus=False
+            yield Field(
+                places_of(self._state, self._experiment),
+                max_length=TEXT_LIMIT,
+                id="places",
+                select_on_focus=False,
             )
             yield Static(id="problems", classes="problems")
 

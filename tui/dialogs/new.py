@@ -15,6 +15,7 @@ from tui.content import plain
 from tui.dialogs.base import Dialog
 from tui.flow import lines
 from tui.widgets.diff import draw_flags
+from tui.widgets.field import Field
 
 _MOST_PROBLEMS = 4
 
@@ -38,13 +39,13 @@ class NewDialog(Dialog[ev.Event | None]):
             box.border_title = plain(f"New experiment, based on {one_line(self._based_on, 60)}")
             box.border_subtitle = plain("enter adds it · tab next field · esc cancels")
             yield Static(plain("FLAG=VALUE  FLAG  -FLAG takes away  ENV:NAME=VALUE"), classes="label")
-            yield Input(
+            yield Field(
                 placeholder="cuda-graph-max-bs=256 -disable-custom-all-reduce", max_length=TEXT_LIMIT, id="text"
             )
             yield Static(plain("id"), classes="label")
-            yield Input(self._suggested, max_length=64, id="name", select_on_focus=False)
+            yield Field(self._suggested, max_length=64, id="name", select_on_focus=False)
             yield Static(plain("why (may stay empty)"), classes="label")
-            yield Input(max_length=500, id="why")
+            yield Field(max_length=500, id="why")
             with VerticalScroll(id="told", can_focus=False):
                 yield Static(id="problems")
 

@@ -15,6 +15,7 @@ from agent.core.state import Launch, State
 from agent.core.views.background import background_view
 from agent.core.views.board import board_view
 from agent.core.views.panels import header_view, launch_name, server_view
+from agent.text import one_line
 from tui.screens.base import StateScreen
 from tui.screens.log import failure_line
 from tui.widgets.background import BackgroundPanel
@@ -191,7 +192,7 @@ class RunScreen(StateScreen):
         return not refusal
 
     def _tell(self, text: str) -> None:
-        self.notify(text, timeout=4, markup=False)
+        self.notify(one_line(text), timeout=4, markup=False)
 
 
 def _launch_to_follow(state: State) -> Launch | None:

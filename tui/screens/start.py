@@ -22,6 +22,7 @@ from agent.core.views.entries import (
     playbook_text,
     review_text,
 )
+from agent.text import one_line
 from tui.content import MUTED, cut, plain, row
 from tui.widgets.keys import Keys
 
@@ -133,9 +134,9 @@ class StartScreen(Screen[Entry]):
         if entry is None:
             return
         if isinstance(entry, PlaybookEntry) and entry.problems:
-            self.notify(playbook_text(entry), severity="warning", markup=False)
+            self.notify(one_line(playbook_text(entry)), severity="warning", markup=False)
         elif isinstance(entry, SessionEntry) and entry.standing == "unreadable":
-            self.notify(entry.problem, severity="warning", markup=False)
+            self.notify(one_line(entry.problem), severity="warning", markup=False)
         else:
             self.dismiss(entry)
 

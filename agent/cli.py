@@ -1,6 +1,7 @@
 """The `tunebot` command: reads its arguments, finds the files, and hands over. Heavy imports wait until needed."""
 
 import argparse
+import errno
 import json
 import os
 import sys
@@ -38,8 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         complain(str(error), error.hint)
         return error.code
-    except BrokenPipeError:
-        # The reader went away. Python would complain again when it flushes stdout at exit.
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise
+        # The reader or the terminal went away. Python would complain again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.INTERRUPTED
     except KeyboardInterrupt:

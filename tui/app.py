@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import ModalScreen, Screen
 
 from agent.core import events as ev
@@ -32,9 +33,11 @@ class TunebotApp(App[None]):
         Binding("ctrl+q", "quit", "quit", priority=True, id="app.quit"),
     ]
 
-    def __init__(self, source: Source, first: type[StateScreen] = RunScreen) -> None:
+    def __init__(
+        self, source: Source, first: type[StateScreen] = RunScreen, driver_class: type[Driver] | None = None
+    ) -> None:
         """`first` is the screen to begin with."""
-        super().__init__()
+        super().__init__(driver_class=driver_class)
         self.source = source
         self.fault: Exception | None = None
         """What broke the screen, if anything did: the app has ended then."""

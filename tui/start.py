@@ -15,6 +15,7 @@ from agent.core import events as ev
 from agent.core.state import State
 from agent.text import one_line
 from tui.app import TunebotApp
+from tui.driver import LastingDriver
 from tui.garbage import calm_garbage_collector
 from tui.source import Live
 
@@ -61,7 +62,7 @@ async def show_session(open_session: Open, keep: bool, expected: tuple[type[Exce
     live = Live()
     async with open_session(live) as (engine, folder):
         live.connect(engine.submit, folder)
-        app = TunebotApp(live)
+        app = TunebotApp(live, driver_class=LastingDriver)
         playing = asyncio.create_task(engine.run(), name="engine")
         playing.add_done_callback(lambda _: app.exit())
         calm_garbage_collector()

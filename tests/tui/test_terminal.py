@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.sim.ledger import alive_pids
+
 DEADLINE_S = 60.0
 
 
@@ -48,6 +50,14 @@ class Terminal:
     def type(self, keys: bytes) -> None:
         """Press keys."""
         os.write(self._descriptor, keys)
+
+    def go_away(self) -> None:
+        """What a terminal does whose window is closed: nobody reads any more, and its programs are told."""
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, self._descriptor)
+        os.close(nowhere)
+        self.process.send_signal(signal.SIGHUP)
 
     async def end(self) -> tuple[int, str]:
         """The exit code, and what was written after the screen was closed."""
@@ -100,6 +110,16 @@ async def test_the_demo_is_shown_and_left(tmp_path: Path, way: str) -> None:
     assert code == 130
     assert "session interrupted after" in after and "journal: " in after and "NOW" in after
     assert "Traceback" not in after
+
+
+async def test_a_terminal_that_goes_away_leaves_no_server_behind(tmp_path: Path) -> None:
+    async with terminal(tmp_path, "demo", "--logs", str(tmp_path / "logs")) as t:
+        await t.until("load-weights")
+        t.go_away()
+        async with asyncio.timeout(DEADLINE_S):
+            assert await t.process.wait() == 130
+    (folder,) = (path for path in (tmp_path / "logs").iterdir() if path.is_dir())
+    assert alive_pids(folder / "host" / ".sim" / "ledger.jsonl") == []
 
 
 async def test_what_is_wrong_before_the_screen_is_said_in_words(tmp_path: Path) -> None:

@@ -97,7 +97,9 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
     state = f"XDG_STATE_HOME={tmp_path / 'state'}"
     program = [sys.executable, "-m", "agent.cli", "run", str(file), "--target", "simulated:small"]
     # What pytest says of its own width would count for more than the window.
+    noted = ["sh", "-c", 'status=$1; shift; "$@"; echo $? > "$status"', "sh", str(made.status)]
     command = [
+        *noted,
         "env",
         "-u",
         "COLUMNS",

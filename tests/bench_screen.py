@@ -36,7 +36,25 @@ MEMORY_MB = 200.0
 
 BOARD_KEYS = ("down", "down", "up", "pagedown", "pageup")
 PANE_KEYS = ("tab", "up", "pageup", "pagedown", "end", "w", "w", "tab")
-LOG_KEYS = ("l", "up", "up", "pageup", "slash", "5", "0", "enter", "N", "N", "escape", "3", "asterisk", "home", "end")
+# A log just opened has no line above its first: keys that work there come first.
+LOG_KEYS = (
+    "l",
+    "w",
+    "w",
+    "up",
+    "pageup",
+    "slash",
+    "5",
+    "0",
+    "enter",
+    "N",
+    "N",
+    "escape",
+    "3",
+    "asterisk",
+    "home",
+    "end",
+)
 REST = (*LOG_KEYS, "escape", "question_mark", "escape")
 KEYS = (*BOARD_KEYS, *PANE_KEYS, *REST)
 NARROW_KEYS = (*BOARD_KEYS, "b", *PANE_KEYS, "b", *REST)

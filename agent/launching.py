@@ -12,10 +12,10 @@ from typing import TypeVar
 from agent.core import events as ev
 from agent.core.model import Failure, LaunchConfig, Phase
 from agent.core.views.basics import duration
-from agent.history import LoadHistoryFile
 from agent.ports import (
     LaunchSpec,
     LaunchStatus,
+    LoadHistory,
     ServerKind,
     Target,
     TargetBusy,
@@ -60,7 +60,7 @@ class Launcher:
     target: Target
     kind: ServerKind
     folder: SessionFolder
-    history: LoadHistoryFile
+    history: LoadHistory
     redact: Redactor
     owner: str
 

@@ -1,10 +1,10 @@
 """What the engine needs from the world: Protocols that adapters fill and tests may stand in for."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from agent.core.model import Failure, Finding, FlagCheck, Host, LaunchConfig, Phase, RoundMetrics, Task, TaskStatus
+from agent.core.model import Finding, FlagCheck, Host, LaunchConfig, Phase, RoundMetrics, Task, TaskStatus
 from agent.playbook.model import Args, Workload
 from agent.reach import Reach
 
@@ -254,7 +254,3 @@ class WatchUpdate:
     total: int | None = None
     fraction: float | None = None
     remaining_s: float | None = None
-
-
-WatchEvent = WatchUpdate | Failure
-LogChunks = AsyncIterator[bytes]

@@ -18,10 +18,9 @@ from agent.diagnostics import UserError
 from agent.journal.journal import JournalError, read_journal
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Experiment, Playbook
+from agent.redact import MARK
 from agent.servers.known_flags import all_known_flags
 from agent.sessions import session_folders
-
-_REDACTED = "‹redacted:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +43,7 @@ def make_attempt(logs: Path, target: str, words: Sequence[str]) -> Attempt:
     experiment = playbook.experiments[-1].id
     file = logs / f"{time.strftime('%Y%m%d-%H%M%S')}-try-{experiment}-{secrets.token_hex(2)}.yaml"
     text = f"# Made by `tunebot try` from the baseline of session {start.session}.\n{yaml_text(playbook)}"
-    if _REDACTED in text:
+    if MARK in text:
         hint = "write a playbook of your own with the secret in it; the session's playbook.yaml shows the rest"
         raise UserError(f"the baseline of {start.session} has a secret in its flags, which no journal keeps", hint)
     found = load_playbook(text.encode(), str(file), all_known_flags())

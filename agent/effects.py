@@ -10,7 +10,16 @@ from agent.core import events as ev
 from agent.core.model import RoundMetrics
 from agent.engine import Submit
 from agent.launching import Launcher
-from agent.ports import Bencher, Researcher, RoundError, ServerKind, Target, TargetUnusable
+from agent.ports import (
+    Bencher,
+    CommandResult,
+    LaunchVoid,
+    Researcher,
+    RoundError,
+    ServerKind,
+    Target,
+    TargetUnusable,
+)
 from agent.text import decode, one_line
 
 ROUND_DEADLINE_S = 3600.0
@@ -60,7 +69,7 @@ class TargetEffects:
         try:
             if step.creates and await self.target.exists(step.creates):
                 return True, f"{step.creates} exists already"
-            result = await self.target.run(step.run, timeout_s=step.timeout)
+            result = await self._run_once(command)
             if result.exit_code is None:
                 return False, "its end is unknown: the connection to the target broke meanwhile"
             if result.timed_out:
@@ -74,13 +83,26 @@ class TargetEffects:
             return False, str(error)
         return True, f"exit 0{', made ' + step.creates if step.creates else ''}"
 
+    async def _run_once(self, command: do.Prepare) -> CommandResult:
+        job, more = command.job, 1
+        while True:
+            try:
+                return await self.target.run_once(job, command.step.run, timeout_s=command.step.timeout)
+            except LaunchVoid:  # cut off before it began: that id is spent
+                more += 1
+                job = f"{command.job}-{more}"
+
     async def start_server(self, command: do.StartServer, submit: Submit) -> None:
         """Start and watch a server; ends in ServerFailed unless a stop cancels it."""
         await self.launcher.run(command.launch, command.config, submit)
 
+    async def rejoin_server(self, command: do.RejoinServer, submit: Submit) -> None:
+        """Find out what became of a launch and watch on; ends as `start_server`, or in LaunchVoid."""
+        await self.launcher.rejoin(command, submit)
+
     async def attach_server(self, command: do.AttachServer, submit: Submit) -> None:
         """Watch a server that is not ours; ends in ServerFailed unless a detach cancels it."""
-        await attach(self.target, self.kind, command.launch, command.config, submit)
+        await attach(self.target, self.kind, command, submit)
 
     async def measure_round(self, command: do.MeasureRound, submit: Submit) -> None:
         """Measure one round; ends in RoundMeasured or RoundFailed."""
@@ -113,7 +135,9 @@ class TargetEffects:
         try:
             grace_s = self.kind.stop_grace_s if command.drains else STOP_GRACE_S
             report = await self.target.stop(command.launch, grace_s)
-            await self.launcher.finish_log(command.launch)
+            if not await self.launcher.finish_log(command.launch):
+                text = f"the copy of the log of launch {command.launch} is not complete; all of it is on the target"
+                submit(ev.Noted(at=time.time(), text=text))
         except TargetUnusable as error:
             submit(ev.TargetLost(at=time.time(), reason=str(error)))
             return

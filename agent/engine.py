@@ -38,6 +38,9 @@ class Effects(Protocol):
     async def start_server(self, command: do.StartServer, submit: Submit) -> None:
         """Watches until the server dies; ends in ServerFailed unless it is cancelled by a stop."""
 
+    async def rejoin_server(self, command: do.RejoinServer, submit: Submit) -> None:
+        """As `start_server`, with a launch that was begun before; ends in LaunchVoid where nothing was started."""
+
     async def attach_server(self, command: do.AttachServer, submit: Submit) -> None:
         """Watches until the server is gone; ends in ServerFailed unless it is cancelled by a detach."""
 
@@ -56,18 +59,37 @@ class Log(Protocol):
 
 
 class Engine:
-    """Runs one session from its first event to its last."""
+    """Runs one session to its last event."""
 
-    def __init__(self, start: ev.SessionStarted, log: Log, effects: Effects, listen: Listener) -> None:
-        """`listen` is called with the states before and after each event; it must not block."""
-        self.state = initial(start)
+    def __init__(self, state: State, log: Log, effects: Effects, listen: Listener) -> None:
+        """`state` is that of the journal; `listen` is called with the states before and after each event from now on.
+
+        It must not block.
+        """
+        self.state = state
         self._log = log
         self._effects = effects
         self._listen = listen
         self._inbox: asyncio.Queue[ev.Event] = asyncio.Queue()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    @classmethod
+    def begin(cls, start: ev.SessionStarted, log: Log, effects: Effects, listen: Listener) -> "Engine":
+        """A new session. Raises JournalError."""
+        engine = cls(initial(start), log, effects, listen)
         log.append(start)
-        listen(self.state, start, self.state)
+        listen(engine.state, start, engine.state)
+        return engine
+
+    @classmethod
+    def resume(cls, state: State, resumed: ev.SessionResumed, log: Log, effects: Effects, listen: Listener) -> "Engine":
+        """A session that was left or cut off at `state`: what was under way is asked for or done again.
+
+        Raises JournalError, and IllegalTransition where it has come to its end.
+        """
+        engine = cls(state, log, effects, listen)
+        engine._apply(resumed)
+        return engine
 
     def submit(self, event: ev.Event) -> None:
         """Hand in an event from outside: a key, a signal, a result. Safe to call from the loop's thread only."""
@@ -124,6 +146,8 @@ class Engine:
                 self._own(f"prepare {command.experiment} {command.index}", effects.prepare(command, submit), command)
             case do.StartServer():
                 self._own(f"watch {command.launch}", effects.start_server(command, submit), command)
+            case do.RejoinServer():
+                self._own(f"watch {command.launch}", effects.rejoin_server(command, submit), command)
             case do.MeasureRound():
                 self._own(f"measure {command.launch}", effects.measure_round(command, submit), command)
             case do.AttachServer():
@@ -174,7 +198,7 @@ def _broken(command: do.Command, text: str, now: float, state: State) -> ev.Even
             return ev.PrepareFinished(
                 at=now, experiment=command.experiment, step=command.index, ok=False, summary=reason
             )
-        case do.StartServer() | do.AttachServer():
+        case do.StartServer() | do.RejoinServer() | do.AttachServer():
             launch = state.launches[command.launch]
             failure = Failure(phase=launch.phase, reason=reason, category="internal")
             return ev.ServerFailed(at=now, launch=command.launch, failure=failure)

@@ -1,283 +1,102 @@
-"""One launch, from the claim to its death: starts the server, follows its log, finds out when it is ready."""
+"""One launch, from the claim to its death: starts the server, or finds the one that was started before."""
 
-import asyncio
-import re
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
+from agent.core import commands as do
 from agent.core import events as ev
 from agent.core.model import Failure, LaunchConfig, Phase
-from agent.core.views.basics import duration
-from agent.ports import (
-    LaunchSpec,
-    LaunchStatus,
-    LoadHistory,
-    ServerKind,
-    Target,
-    TargetBusy,
-    TargetGone,
-    TargetUnreachable,
-    TargetUnusable,
-    WatchUpdate,
-)
-from agent.redact import Redactor
-from agent.session import SessionFolder
-from agent.watch.host import activity
-from agent.watch.shards import indexed_shards
-from agent.watch.watch import LoadWatch
-
-_PARALLEL = re.compile(r"^(tp|ep|dp|pp)(-size)?$|parallel|^speculative-(algorithm|config|model)|^load-format$|^nnodes$")
-Submit = Callable[[ev.Event], None]
-T = TypeVar("T")
-
-POLL_S = 0.2
-READY_POLL_S = 0.5
-# While the log is silent the host is asked about the processes; a doubt is told again as often as that.
-LOOK_EVERY_S, SILENT_S, RETELL_S = 2.0, 8.0, 30.0
-# What ranks still print after the first death is evidence: it is read before the tree is stopped.
-AFTERMATH_S = 2.0
-FINISH_LOG_S = 120.0
-
-
-async def patiently(target: Target, ask: Callable[[], Awaitable[T]]) -> T:
-    """The answer, once the target can be reached: asked again where it cannot."""
-    while True:
-        try:
-            return await ask()
-        except TargetUnreachable:
-            await target.reach.wait()
-            await asyncio.sleep(POLL_S)
+from agent.core.state import LaunchStage
+from agent.following import LogFollower, patiently
+from agent.ports import LaunchSpec, LaunchVoid, Started, TargetBusy, TargetGone, TargetUnusable
+from agent.watching import Setting, Submit, Watcher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launcher:
-    """Starts launches of one kind of server on one target."""
+    """Starts launches of one kind of server on one target. `owner` is who holds the GPUs, for others to see."""
 
-    target: Target
-    kind: ServerKind
-    folder: SessionFolder
-    history: LoadHistory
-    redact: Redactor
+    setting: Setting
     owner: str
 
     async def run(self, launch: str, config: LaunchConfig, submit: Submit) -> None:
         """Start and watch until the server dies; ends in ServerFailed, or in TargetLost if the host refuses."""
+        target = self.setting.target
         try:
             port = await self._port(config)
-            if await self.target.port_answers(port):
+            if await target.port_answers(port):
                 reason = f"port {port} already answers: another server listens there"
                 failure = Failure(phase=Phase.LAUNCH, reason=reason, category="port-in-use")
                 submit(ev.ServerFailed(at=time.time(), launch=launch, failure=failure))
                 return
-            argv = self.kind.argv(config, port)
-            started = time.monotonic()
-            process = await self.target.launch(
-                LaunchSpec(
-                    launch=launch,
-                    argv=argv,
-                    env={name: value for name, value in config.env.items() if value is not None},
-                    unset=tuple(name for name, value in config.env.items() if value is None),
-                    owner=self.owner,
-                )
+            spec = LaunchSpec(
+                launch=launch,
+                argv=self.setting.kind.argv(config, port),
+                port=port,
+                env={name: value for name, value in config.env.items() if value is not None},
+                unset=tuple(name for name, value in config.env.items() if value is None),
+                owner=self.owner,
             )
+            started = await target.launch(spec)
+        except LaunchVoid as error:
+            submit(ev.LaunchVoid(at=time.time(), launch=launch, reason=str(error)))
         except (TargetBusy, TargetGone) as error:
             submit(ev.TargetLost(at=time.time(), reason=f"{error}; {error.hint}"))
-            return
         except TargetUnusable as error:
-            reason = f"{error}; {error.hint}" if error.hint else str(error)
-            failure = Failure(phase=Phase.LAUNCH, reason=reason, category="launch")
-            submit(ev.ServerFailed(at=time.time(), launch=launch, failure=failure))
-            return
-        shown = tuple(self.redact(word) for word in argv)
-        submit(ev.LaunchStarted(at=time.time(), launch=launch, pid=process.pid, port=port, argv=shown))
+            submit(_not_started(launch, error))
+        else:
+            self._tell_started(launch, config, started, submit)
+            await self._watch(Watcher(self.setting, launch, config, started.port, submit), launch, submit)
+
+    async def rejoin(self, command: do.RejoinServer, submit: Submit) -> None:
+        """Go on with a launch that was requested before; ends as `run`, or in LaunchVoid."""
+        launch, config, seen, away_s = command.launch, command.config, command.seen, command.away_s
+        port, age_s = seen.port, max(away_s, time.time() - seen.requested_at)
+        if seen.stage is LaunchStage.REQUESTED:
+            try:
+                started = await patiently(self.setting.target, partial(self.setting.target.outcome, launch))
+            except (LaunchVoid, TargetBusy) as error:  # it was refused then; it may not be now
+                submit(ev.LaunchVoid(at=time.time(), launch=launch, reason=str(error)))
+                return
+            except TargetGone as error:
+                submit(ev.TargetLost(at=time.time(), reason=f"{error}; {error.hint}"))
+                return
+            except TargetUnusable as error:
+                submit(_not_started(launch, error))
+                return
+            if started is None:
+                await self.run(launch, config, submit)
+                return
+            port = started.port
+            self._tell_started(launch, config, started, submit)
+        assert port is not None, "a launch that was started has a port"
+        watcher = Watcher(self.setting, launch, config, port, submit, age_s)
+        watcher.rejoin(seen, away_s)
+        await self._watch(watcher, launch, submit)
+
+    async def finish_log(self, launch: str) -> bool:
+        """Copy what a stopped launch printed after its watch ended; whether the copy is complete."""
+        return await LogFollower(self.setting.target, launch, self.setting.folder).finish()
+
+    def _tell_started(self, launch: str, config: LaunchConfig, started: Started, submit: Submit) -> None:
+        argv = tuple(self.setting.redact(word) for word in self.setting.kind.argv(config, started.port))
+        submit(ev.LaunchStarted(at=time.time(), launch=launch, pid=started.pid, port=started.port, argv=argv))
+
+    async def _watch(self, watcher: Watcher, launch: str, submit: Submit) -> None:
         try:
-            await _Watcher(self, launch, config, port, started, submit).run()
+            await watcher.run()
         except TargetUnusable as error:
             submit(ev.TargetLost(at=time.time(), reason=f"{error}; launch {launch} may still run there"))
-
-    async def finish_log(self, launch: str) -> None:
-        """Copy what a stopped launch printed after its watch ended, unless the target stays out of reach."""
-        path = self.folder.log_of(launch)
-        offset = path.stat().st_size if path.exists() else 0
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FINISH_LOG_S):
-                while data := await patiently(self.target, partial(self.target.read_log, launch, offset)):
-                    self.folder.append_log(launch, data)
-                    offset += len(data)
 
     async def _port(self, config: LaunchConfig) -> int:
         asked = config.args.get("port")
         if isinstance(asked, str) and asked.isdigit():
             return int(asked)
-        return await self.target.free_port()
+        return await self.setting.target.free_port()
 
 
-class _Watcher:
-    """Follows one started launch."""
-
-    def __init__(
-        self, launcher: Launcher, launch: str, config: LaunchConfig, port: int, started: float, submit: Submit
-    ) -> None:
-        self._launcher = launcher
-        self._launch = launch
-        self._config = config
-        self._port = port
-        self._started = started
-        self._submit = submit
-        self._offset = 0
-        self._away_s = 0.0
-        self._ready = False
-        self._gave_up = ""
-        self._reading = asyncio.Lock()
-        self._model = launcher.kind.model_of(config.args)
-        self._how = _how(config)
-        self._doubted, self._doubted_at, self._looked_at = "", 0.0, 0.0
-        usual = launcher.history.phases_s(launcher.target.name, launcher.kind.name, self._model, self._how)
-        self._watch = LoadWatch(launcher.kind, usual)
-
-    async def run(self) -> None:
-        """Until the server died or cannot get ready; then ServerFailed."""
-        self._watch.index_shards = await indexed_shards(self._launcher.target, self._model)
-        readiness = asyncio.create_task(self._become_ready(), name=f"readiness {self._launch}")
-        try:
-            exit_code = await self._follow(readiness)
-        finally:
-            readiness.cancel()
-            await asyncio.wait([readiness])
-        await self._fail(exit_code)
-
-    async def _follow(self, readiness: asyncio.Task[None]) -> int | None:
-        """Read the log until there is proof of an end; the leader's exit code, None if it lives on."""
-        while True:
-            status = await self._look()
-            if _is_dead(status):
-                return status.leader_exit_code
-            if self._watch.fatal:
-                return None
-            if readiness.done() and (error := readiness.exception()):
-                raise error
-            if status.state == "unknown":
-                await self._out_of_reach()
-                continue
-            if not self._ready and time.monotonic() - self._started - self._away_s > self._config.load_timeout_s:
-                self._gave_up = f"not ready after {duration(self._config.load_timeout_s)}"
-                return None
-            await self._doubt(status)
-            await asyncio.sleep(POLL_S)
-
-    async def _doubt(self, status: LaunchStatus) -> None:
-        """Tell what makes the load suspect, where that changed; the host is evidence beyond silence."""
-        now = time.monotonic()
-        if self._ready or now - self._looked_at < LOOK_EVERY_S:
-            return
-        self._looked_at = now
-        if self._watch.silent_s >= SILENT_S:
-            seen = await activity(self._launcher.target, status.processes)
-            if seen is not None:
-                self._watch.look(seen)
-        text = self._launcher.redact(self._watch.doubt())
-        same = text.partition(" for ")[0] == self._doubted.partition(" for ")[0]
-        if text != self._doubted and not self._ready and (not same or now - self._doubted_at >= RETELL_S):
-            self._doubted, self._doubted_at = text, now
-            self._submit(ev.LoadDoubted(at=time.time(), launch=self._launch, text=text))
-
-    async def _look(self) -> LaunchStatus:
-        """Read the log up to now, then ask for the status; unknown where the target cannot be reached."""
-        try:
-            await self._read_log()
-            return await self._launcher.target.launch_status(self._launch)
-        except TargetUnreachable:
-            return LaunchStatus(state="unknown", leader_exit_code=None, processes=())
-
-    async def _out_of_reach(self) -> None:
-        """Wait. The load may go on meanwhile or not: the time does not count against it."""
-        since = time.monotonic()
-        await asyncio.sleep(POLL_S)
-        await self._launcher.target.reach.wait()
-        self._away_s += time.monotonic() - since
-
-    async def _read_log(self) -> None:
-        # Two readers at one offset would feed the same bytes twice.
-        async with self._reading:
-            await self._read_on()
-
-    async def _read_on(self) -> None:
-        while data := await self._launcher.target.read_log(self._launch, self._offset):
-            self._offset += len(data)
-            self._launcher.folder.append_log(self._launch, data)
-            self._feed(data)
-        self._feed(b"")
-
-    def _feed(self, data: bytes) -> None:
-        updates = self._watch.feed(data, time.monotonic() - self._started)
-        for update in () if self._ready else updates:
-            self._submit(_event_of(self._launch, update))
-
-    async def _become_ready(self) -> None:
-        """Ready is: our process listens, nobody else does, and one real generation came back."""
-        target, kind = self._launcher.target, self._launcher.kind
-        url = await target.base_url(self._port)
-        while True:
-            owners = await target.port_owners(self._launch, self._port)
-            if owners.ours and not owners.others and await kind.ready(url):
-                break
-            await asyncio.sleep(READY_POLL_S)
-        load_s = time.monotonic() - self._started
-        await patiently(target, self._read_log)
-        flags = await kind.effective_flags(url, self._config, self._watch.log_head())
-        self._ready = True
-        problem = self._launcher.history.add(target.name, kind.name, self._model, self._watch.durations_s(), self._how)
-        for note in (*([problem] if problem else ()), *self._watch.notes()):
-            self._submit(ev.Noted(at=time.time(), text=note))
-        self._submit(ev.ServerReady(at=time.time(), launch=self._launch, load_s=load_s, flags=flags))
-
-    async def _fail(self, exit_code: int | None) -> None:
-        if self._gave_up:
-            doubt = self._watch.doubt()
-            reason = f"{self._gave_up}, last seen in {self._watch.phase}" + (f": {doubt}" if doubt else "")
-            hung = Failure(phase=self._watch.phase, reason=reason, category="hang-silent")
-            self._submit(ev.ServerFailed(at=time.time(), launch=self._launch, failure=hung))
-            return
-        deadline = time.monotonic() + AFTERMATH_S
-        while time.monotonic() < deadline:
-            await asyncio.sleep(POLL_S)
-            status = await self._look()
-            exit_code = status.leader_exit_code if exit_code is None else exit_code
-            if status.state in ("exited", "gone"):
-                await self._look()
-                break
-        failure = _redacted(self._watch.diagnose(exit_code, stopped_by_us=False), self._launcher.redact)
-        self._submit(ev.ServerFailed(at=time.time(), launch=self._launch, failure=failure))
-
-
-def _how(config: LaunchConfig) -> str:
-    """What, beside the model, decides how long a load takes."""
-    told = {name: value for name, value in sorted(config.args.items()) if _PARALLEL.search(name)}
-    return " ".join([config.version or "", *(f"{name}={value}" for name, value in told.items())]).strip()
-
-
-def _redacted(failure: Failure, redact: Redactor) -> Failure:
-    evidence = tuple(replace(quote, text=redact(quote.text)) for quote in failure.evidence)
-    return replace(failure, reason=redact(failure.reason), evidence=evidence)
-
-
-def _is_dead(status: LaunchStatus) -> bool:
-    return status.state in ("exited", "gone") or status.leader_exit_code is not None
-
-
-def _event_of(launch: str, update: WatchUpdate) -> ev.Event:
-    if update.begins:
-        return ev.PhaseEntered(at=time.time(), launch=launch, phase=update.phase, remaining_s=update.remaining_s)
-    return ev.PhaseProgressed(
-        at=time.time(),
-        launch=launch,
-        phase=update.phase,
-        done=update.done,
-        total=update.total,
-        fraction=update.fraction,
-        remaining_s=update.remaining_s,
-    )
+def _not_started(launch: str, error: TargetUnusable) -> ev.Event:
+    reason = f"{error}; {error.hint}" if error.hint else str(error)
+    failure = Failure(phase=Phase.LAUNCH, reason=reason, category="launch")
+    return ev.ServerFailed(at=time.time(), launch=launch, failure=failure)

@@ -29,6 +29,10 @@ class TargetBusy(TargetUnusable):
     """Another server holds the target's GPUs. The message says whose."""
 
 
+class LaunchVoid(TargetUnusable):
+    """Nothing was ever started under this launch id, and never will be: its start was cut off."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
     """A finished command. `exit_code` is None where its end could not be learnt: that is never success."""
@@ -41,9 +45,13 @@ class CommandResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
-    """One start of a server on a target: argv as it will be executed, and the variables added to the environment."""
+    """One start of a server on a target: argv as it will be executed, and the variables added to the environment.
+
+    `port` is the one on which it will listen.
+    """
 
     launch: str
+    port: int
     argv: tuple[str, ...]
     env: Mapping[str, str]
     unset: tuple[str, ...]
@@ -56,6 +64,20 @@ class Process:
 
     pid: int
     start_ticks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """What a start left: its leader (as Process), the port, and when, in Unix seconds of the host's clock.
+
+    `age_s` is how long ago that was when the host said so: nobody's clock needs to agree with the host's.
+    """
+
+    pid: int
+    start_ticks: int
+    port: int
+    started_at: float
+    age_s: float = 0.0
 
 
 LaunchState = Literal["running", "exited", "gone", "unknown"]
@@ -73,6 +95,19 @@ class LaunchStatus:
     state: LaunchState
     leader_exit_code: int | None
     processes: tuple[Process, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPiece:
+    """Bytes of a log, with the file's inode (0 where there is no file) and its size in bytes after the reading.
+
+    A size below the offset means that the log was truncated, another inode than before that it was replaced: then it
+    begins anew. A log that was only renamed is still read.
+    """
+
+    data: bytes
+    inode: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +171,28 @@ class Target(Protocol):
     async def base_url(self, port: int) -> str:
         """The URL under which this process reaches the target's loopback port, without a trailing slash."""
 
-    async def launch(self, spec: LaunchSpec) -> Process:
-        """Start a server, detached from us; the wrapper claims the launch id first.
+    async def launch(self, spec: LaunchSpec) -> Started:
+        """Start a server, detached from us; the wrapper claims the launch id first, once and for ever.
 
-        Raises TargetBusy where another server holds the GPUs, TargetUnusable where the id is claimed or the program
+        Where the id was claimed before, nothing is started: this is what became of that start. Raises TargetBusy
+        where another server holds the GPUs, LaunchVoid where the start was cut off, TargetUnusable where the program
         cannot be started.
+        """
+
+    async def outcome(self, launch: str) -> Started | None:
+        """What became of an earlier start, as `launch` told or would have told; waits while it is under way.
+
+        None where the host was never asked for it.
+        """
+
+    async def run_once(
+        self, job: str, argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        """Run a command under an id (of the same kind as a launch id), at most once; wait for its end.
+
+        Where it was started before, by whomever, its result is that one's. It needs neither us nor the link to go on,
+        and holds no GPUs. What it leaves running is killed when it ends or its time is over. Of longer output the
+        last MiB is kept. Raises LaunchVoid where its start was cut off, TargetUnusable where it cannot be started.
         """
 
     async def launch_status(self, launch: str) -> LaunchStatus:
@@ -151,6 +203,9 @@ class Target(Protocol):
 
         Raises TargetUnreachable at once where the target cannot be reached.
         """
+
+    async def read_log_piece(self, launch: str, offset: int, limit: int = 1 << 20) -> LogPiece:
+        """As `read_log`, with what tells a log that was rotated or truncated."""
 
     async def port_owners(self, launch: str, port: int) -> PortOwners:
         """Whose sockets listen on the port."""

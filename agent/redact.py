@@ -3,10 +3,16 @@
 import base64
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
+
+from agent.playbook.model import Env, Playbook
+
+MARK = "‹redacted"
+"""How every text begins that stands for a secret."""
 
 _SECRET_NAME = re.compile(r"(?i)(api[-_]?key|token(?!s|iz|_|-)|secret|passw|authorization|credential)")
 _MAYBE = re.compile(r"(?i)key|token|secret|passw|authorization|credential")
@@ -69,7 +75,7 @@ class Redactor:
     def _keyed(match: re.Match[str]) -> str:
         value = match[3]
         usage = match["flag"] is not None and _PLACEHOLDER.match(value)
-        if _HARMLESS.match(value) or "‹redacted" in value or usage:
+        if _HARMLESS.match(value) or MARK in value or usage:
             return match[0]
         return f"{match[1]}‹redacted›"
 
@@ -89,3 +95,15 @@ def redact_tree(redact: Redactor, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [redact_tree(redact, item) for item in value]
     return value
+
+
+def redactor(playbook: Playbook) -> Redactor:
+    """Takes out of a text what the environment and the playbook keep secret."""
+    return Redactor.of(os.environ, _secrets_of(playbook))
+
+
+def _secrets_of(playbook: Playbook) -> list[tuple[str, str]]:
+    envs: list[Env] = [playbook.server.env, *(e.env for e in playbook.experiments)]
+    envs += [e.server.env for e in playbook.experiments if e.server]
+    args = [playbook.server.args, *(e.args for e in playbook.experiments)]
+    return [(name, value) for group in (*envs, *args) for name, value in group.items() if isinstance(value, str)]

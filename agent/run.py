@@ -1,4 +1,4 @@
-"""Puts a session together: target, server kind, effects, journal, engine; and runs it to its end."""
+"""Puts a session together, a new one or one to go on with, and runs it to its end."""
 
 import asyncio
 import getpass
@@ -7,8 +7,9 @@ import secrets
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,7 @@ import httpx
 from agent import __version__
 from agent.bench.bencher import HttpBencher
 from agent.core import events as ev
+from agent.core.model import Host
 from agent.core.state import State
 from agent.effects import TargetEffects
 from agent.engine import Engine, Listener
@@ -23,15 +25,17 @@ from agent.history import LoadHistoryFile
 from agent.journal.journal import Journal
 from agent.launching import Launcher
 from agent.paths import history_file
-from agent.playbook.model import Env, Playbook
+from agent.playbook.model import Playbook
 from agent.ports import Target
-from agent.redact import Redactor, redact_tree
+from agent.redact import Redactor, redact_tree, redactor
 from agent.research.ask import Asker
 from agent.research.researcher import TargetResearcher
+from agent.resume import restore
 from agent.servers import server_kind
 from agent.session import SessionFolder
 from agent.targets.choose import open_target
 from agent.telemetry import Tell, telemetry
+from agent.watching import Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +63,8 @@ async def open_session(
     Raises TargetUnusable where the target cannot be used, JournalError where the journal cannot be written.
     """
     folder = SessionFolder.create(options.logs, playbook.name)
-    target = open_target(options.target, playbook, folder.path)
-    try:
+    redact = redactor(playbook)
+    async with _target(options.target, playbook, folder) as target:
         start = ev.SessionStarted(
             at=time.time(),
             session=folder.id,
@@ -71,23 +75,50 @@ async def open_session(
             attended=options.attended,
             seed=secrets.randbelow(1 << 31),
             version=__version__,
+            target=options.target,
         )
-        redact = redactor(playbook)
         folder.keep_playbook(redact(source))
-        journal = Journal(folder.path, lambda value: redact_tree(redact, value))
-        try:
-            async with httpx.AsyncClient(trust_env=False) as http:
-                effects = _effects(playbook, target, start, folder, redact, http)
-                engine = Engine(start, journal, effects, listen)
-                target.reach.tell(lambda why: engine.submit(_link_event(why)))
+        with closing(Journal(folder.path, partial(redact_tree, redact))) as journal:
+            async with _effects(playbook, target, start.host, folder, redact) as effects:
+                engine = Engine.begin(start, journal, effects, listen)
                 for note in notes:
                     engine.submit(ev.Noted(at=time.time(), text=note))
-                async with telemetry(target, lambda: engine.state, gpus):
+                async with _tended(engine, target, gpus):
                     yield engine, folder
-        finally:
-            journal.close()
-    finally:
-        await target.close()
+
+
+@asynccontextmanager
+async def reopen_session(
+    path: Path,
+    options: Options,
+    listen: Listener,
+    gpus: Tell | None = None,
+    playbook: Playbook | None = None,
+) -> AsyncIterator[tuple[Engine, SessionFolder]]:
+    """A session that was left or cut off, ready to go on; as `open_session`. `path` is its folder.
+
+    `playbook` is needed where it holds secrets, which no journal keeps. Raises ResumeError too, where the session
+    cannot go on.
+    """
+    folder = SessionFolder(path)
+    # Nobody else may write from here on: what is read now stays true.
+    with closing(Journal(path, partial(redact_tree, Redactor.of(os.environ)))) as journal:
+        state = restore(path, playbook)
+        redact = redactor(state.playbook)
+        journal.redact = partial(redact_tree, redact)
+        async with _target(state.target, state.playbook, folder) as target:
+            resumed = ev.SessionResumed(
+                at=time.time(),
+                host=await target.host(),
+                approved=options.approved,
+                keep=options.keep,
+                attended=options.attended,
+                version=__version__,
+            )
+            async with _effects(state.playbook, target, resumed.host, folder, redact) as effects:
+                engine = Engine.resume(state, resumed, journal, effects, listen)
+                async with _tended(engine, target, gpus):
+                    yield engine, folder
 
 
 async def run_session(
@@ -97,51 +128,60 @@ async def run_session(
 
     Raises what `open_session` and `Engine.run` raise.
     """
-    async with open_session(playbook, source, options, listen, notes) as (engine, folder):
+    return await _played(open_session(playbook, source, options, listen, notes), options)
+
+
+async def resume_session(
+    path: Path, options: Options, listen: Listener, playbook: Playbook | None = None
+) -> tuple[State, SessionFolder]:
+    """Go on with a session to its end, as `run_session`. Raises what `reopen_session` and `Engine.run` raise."""
+    return await _played(reopen_session(path, options, listen, playbook=playbook), options)
+
+
+async def _played(
+    opened: AbstractAsyncContextManager[tuple[Engine, SessionFolder]], options: Options
+) -> tuple[State, SessionFolder]:
+    async with opened as (engine, folder):
         with _signals(lambda: engine.submit(ev.InterruptRequested(at=time.time(), keep=options.keep))):
             return await engine.run(), folder
 
 
-def _effects(
-    playbook: Playbook,
-    target: Target,
-    start: ev.SessionStarted,
-    folder: SessionFolder,
-    redact: Redactor,
-    http: httpx.AsyncClient,
-) -> TargetEffects:
-    kind = server_kind(playbook.server.kind, http)
-    launcher = Launcher(
-        target=target,
-        kind=kind,
-        folder=folder,
-        history=LoadHistoryFile(history_file()),
-        redact=redact,
-        owner=f"{getpass.getuser()} {start.session}",
-    )
-    return TargetEffects(
-        target=target,
-        kind=kind,
-        launcher=launcher,
-        researcher=TargetResearcher(target, start.host, redact, Asker.from_env(os.environ)),
-        bencher=HttpBencher(record=folder.add_measurement),
-    )
+@asynccontextmanager
+async def _target(name: str | None, playbook: Playbook, folder: SessionFolder) -> AsyncIterator[Target]:
+    target = open_target(name, playbook, folder.path)
+    try:
+        yield target
+    finally:
+        await target.close()
+
+
+@asynccontextmanager
+async def _tended(engine: Engine, target: Target, gpus: Tell | None) -> AsyncIterator[None]:
+    """While inside, the engine is told of the link to the target, and `gpus` of what its GPUs do."""
+    target.reach.tell(lambda why: engine.submit(_link_event(why)))
+    async with telemetry(target, lambda: engine.state, gpus):
+        yield
+
+
+@asynccontextmanager
+async def _effects(
+    playbook: Playbook, target: Target, host: Host, folder: SessionFolder, redact: Redactor
+) -> AsyncIterator[TargetEffects]:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        kind = server_kind(playbook.server.kind, http)
+        history = LoadHistoryFile(history_file())
+        setting = Setting(target=target, kind=kind, folder=folder, history=history, redact=redact)
+        yield TargetEffects(
+            target=target,
+            kind=kind,
+            launcher=Launcher(setting=setting, owner=f"{getpass.getuser()} {folder.id}"),
+            researcher=TargetResearcher(target, host, redact, Asker.from_env(os.environ)),
+            bencher=HttpBencher(record=folder.add_measurement),
+        )
 
 
 def _link_event(why: str | None) -> ev.Event:
     return ev.LinkRestored(at=time.time()) if why is None else ev.LinkLost(at=time.time(), reason=why)
-
-
-def redactor(playbook: Playbook) -> Redactor:
-    """Takes out of a text what the environment and the playbook keep secret."""
-    return Redactor.of(os.environ, _secrets_of(playbook))
-
-
-def _secrets_of(playbook: Playbook) -> list[tuple[str, str]]:
-    envs: list[Env] = [playbook.server.env, *(e.env for e in playbook.experiments)]
-    envs += [e.server.env for e in playbook.experiments if e.server]
-    args = [playbook.server.args, *(e.args for e in playbook.experiments)]
-    return [(name, value) for group in (*envs, *args) for name, value in group.items() if isinstance(value, str)]
 
 
 class _signals:

@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,21 @@ class SessionFolder:
         return self.path / "launches" / f"{launch}.log"
 
     def append_log(self, launch: str, data: bytes) -> None:
-        """Add to the copy of a launch's log."""
+        """Add to the copy of a launch's log. Raises OSError where the disk does not take it, or not all of it."""
         self._append(self.log_of(launch), data)
+
+    def log_size(self, launch: str) -> int:
+        """Bytes of the copy of a launch's log."""
+        path = self.log_of(launch)
+        return path.stat().st_size if path.exists() else 0
+
+    def read_log(self, launch: str, piece: int) -> Iterator[bytes]:
+        """The copy of a launch's log in pieces of so many bytes; nothing where there is none."""
+        path = self.log_of(launch)
+        if path.exists():
+            with path.open("rb") as file:
+                while data := file.read(piece):
+                    yield data
 
     def add_measurement(self, record: dict[str, Any]) -> None:
         """One request of a measurement as a JSON line."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agent.core.events import Ending
 from agent.core.model import LaunchConfig, Task
+from agent.core.state import Launch
 from agent.playbook.model import PrepareStep, Workload
 
 
@@ -30,11 +31,12 @@ class SetQuiet:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Run one approved step; ends in PrepareFinished."""
+    """Run one approved step, at most once under its `job` id; ends in PrepareFinished."""
 
     experiment: str
     index: int
     step: PrepareStep
+    job: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,25 @@ class StartServer:
 
 
 @dataclass(frozen=True, slots=True)
-class AttachServer:
-    """Check and watch a server that is not ours; ends as StartServer does."""
+class RejoinServer:
+    """Go on with a launch that tunebot left, or was cut off from, at the stage that `seen` has; ends as StartServer.
+
+    `away_s`: for how long nobody watched. Ends in LaunchVoid where nothing was started.
+    """
 
     launch: str
     config: LaunchConfig
+    seen: Launch
+    away_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttachServer:
+    """Check and watch a server that is not ours; ends as StartServer does. `seen` is set where it was before."""
+
+    launch: str
+    config: LaunchConfig
+    seen: Launch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +113,7 @@ Command = (
     | SetQuiet
     | Prepare
     | StartServer
+    | RejoinServer
     | MeasureRound
     | StopServer
     | EndSession

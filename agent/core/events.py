@@ -44,7 +44,8 @@ class SessionStarted(Event):
     """A session began. `approved` holds the `ID@HASH` texts given on the command line.
 
     `keep` leaves the server running at an interruption. `seed` decides the prompts of every round. In an `attended`
-    session a person is at the screen: what needs one waits, and the session ends when the person leaves.
+    session a person is at the screen: what needs one waits, and the session ends when the person leaves. `target` is
+    the one that was named in place of the playbook's.
     """
 
     session: str
@@ -55,6 +56,21 @@ class SessionStarted(Event):
     seed: int
     version: str
     attended: bool = False
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionResumed(Event):
+    """tunebot goes on with a session that it left, or that was cut off. `approved` comes on top of what was before.
+
+    What ran then is asked for or done again: a launch is rejoined, a round that was cut off gets a new seed.
+    """
+
+    host: Host
+    approved: tuple[str, ...]
+    keep: bool
+    attended: bool
+    version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +169,7 @@ class LaunchRequested(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchStarted(Event):
-    """The server's process exists. `argv` is the command line as executed (redacted).
+    """The server's process exists. `argv` is the command line (redacted).
 
     An attached server is not ours: its pid is None and its argv empty.
     """
@@ -162,6 +178,14 @@ class LaunchStarted(Event):
     pid: int | None
     port: int
     argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchVoid(Event):
+    """The host proved that nothing was ever started under this id, and never will be: its start was cut off."""
+
+    launch: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

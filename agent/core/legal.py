@@ -25,9 +25,10 @@ OVER = frozenset({LaunchStage.FAILED, LaunchStage.STOPPING, LaunchStage.STOPPED}
 
 LAUNCH_MOVES: Mapping[type[ev.Event], frozenset[LaunchStage]] = {
     ev.LaunchStarted: frozenset({LaunchStage.REQUESTED}) | OVER,
+    ev.LaunchVoid: frozenset({LaunchStage.REQUESTED}) | OVER,
     ev.PhaseEntered: frozenset({LaunchStage.LOADING}) | OVER,
     ev.PhaseProgressed: frozenset({LaunchStage.LOADING}) | OVER,
-    ev.LoadDoubted: frozenset({LaunchStage.LOADING}) | OVER,
+    ev.LoadDoubted: frozenset({LaunchStage.REQUESTED, LaunchStage.LOADING}) | OVER,
     ev.ServerReady: frozenset({LaunchStage.LOADING}) | OVER,
     ev.ServerFailed: ALIVE | OVER,
     ev.RoundRequested: frozenset({LaunchStage.READY, LaunchStage.MEASURING}),

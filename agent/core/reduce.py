@@ -8,6 +8,7 @@ from agent.core import commands as do
 from agent.core import events as ev
 from agent.core.legal import OVER, IllegalTransition, check_legal
 from agent.core.model import Failure, Verdict
+from agent.core.reactions import commands_of
 from agent.core.state import ExperimentState, Launch, LaunchStage, Round, Stage, State, TaskState
 from agent.playbook.model import VerdictWord
 
@@ -26,6 +27,7 @@ def initial(event: ev.SessionStarted) -> State:
         seed=event.seed,
         started_at=event.at,
         now=event.at,
+        target=event.target,
         experiments={spec.id: ExperimentState(spec=spec) for spec in event.playbook.experiments},
     )
 
@@ -33,13 +35,33 @@ def initial(event: ev.SessionStarted) -> State:
 def reduce(state: State, event: ev.Event) -> tuple[State, tuple[do.Command, ...]]:
     """The state after an event, and what is to be done because of it. Raises IllegalTransition."""
     handler = _HANDLERS.get(type(event))
-    if handler is None or state.ending:
+    goes_on = isinstance(event, ev.SessionResumed) and state.ending != "completed"
+    if handler is None or (state.ending and not goes_on):
         raise IllegalTransition(state, event, "the session", state.ending or "running")
     subject = check_legal(state, event)
     after = handler(state, event)
     story = ((*state.story, (subject, type(event).__name__)))[-STORY_LENGTH:] if subject else state.story
     after = replace(after, now=max(state.now, event.at), story=story)
-    return after, tuple(_commands(state, event, after))
+    return after, tuple(commands_of(state, event, after))
+
+
+def _resumed(state: State, event: ev.SessionResumed) -> State:
+    launch = state.current
+    if launch is not None and launch.stage is LaunchStage.MEASURING:
+        state = state.with_launch(launch.id, stage=LaunchStage.READY, measuring=None)
+    return replace(
+        state,
+        host=event.host,
+        approved=(*state.approved, *event.approved),
+        keep=event.keep,
+        attended=event.attended,
+        paused=False,
+        interrupted=False,
+        lost=None,
+        unreachable_since=None,
+        ending=None,
+        resumes=state.resumes + 1,
+    )
 
 
 def _noted(state: State, event: ev.Noted) -> State:
@@ -123,6 +145,7 @@ def _reopened(state: State, event: ev.ExperimentReopened) -> State:
 
 
 def _prepare_requested(state: State, event: ev.PrepareRequested) -> State:
+    state = replace(state, prepares=state.prepares + 1)
     return state.with_experiment(event.experiment, stage=Stage.PREPARING)
 
 
@@ -158,6 +181,13 @@ def _unless_over(handler: Callable[[State, Any, Launch], State]) -> Callable[[St
 @_unless_over
 def _launch_started(state: State, event: ev.LaunchStarted, launch: Launch) -> State:
     return state.with_launch(launch.id, stage=LaunchStage.LOADING, pid=event.pid, port=event.port, argv=event.argv)
+
+
+@_unless_over
+def _launch_void(state: State, event: ev.LaunchVoid, launch: Launch) -> State:
+    if launch.purpose != "serve":
+        state = state.with_experiment(launch.experiment, stage=Stage.TODO)
+    return state.with_launch(launch.id, stage=LaunchStage.STOPPED, void=True, ended_at=event.at)
 
 
 @_unless_over
@@ -267,6 +297,7 @@ def _session_ended(state: State, event: ev.SessionEnded) -> State:
 
 
 _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
+    ev.SessionResumed: _resumed,
     ev.Noted: _noted,
     ev.TaskRequested: _task_requested,
     ev.TaskProgressed: _task_progressed,
@@ -287,6 +318,7 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.PrepareFinished: _prepare_finished,
     ev.LaunchRequested: _launch_requested,
     ev.LaunchStarted: _launch_started,
+    ev.LaunchVoid: _launch_void,
     ev.PhaseEntered: _phase_entered,
     ev.PhaseProgressed: _phase_progressed,
     ev.LoadDoubted: _load_doubted,
@@ -304,33 +336,3 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.TargetLost: _target_lost,
     ev.SessionEnded: _session_ended,
 }
-
-
-def _commands(before: State, event: ev.Event, after: State) -> list[do.Command]:
-    commands: list[do.Command] = []
-    if before.measuring != after.measuring:
-        commands.append(do.SetQuiet(after.measuring))
-    match event:
-        case ev.TaskRequested():
-            commands.append(do.RunTask(event.task))
-        case ev.TaskAbandoned():
-            commands.append(do.CancelTask(event.task))
-        case ev.PrepareRequested():
-            step = after.experiments[event.experiment].spec.prepare[event.step]
-            commands.append(do.Prepare(event.experiment, event.step, step))
-        case ev.LaunchRequested():
-            start = do.AttachServer if event.purpose == "attach" else do.StartServer
-            commands.append(start(event.launch, event.config))
-        case ev.RoundRequested():
-            workload = next(w for w in after.playbook.workloads if w.name == event.workload)
-            port = after.launches[event.launch].port
-            assert port is not None, "a launch that is ready has a port"
-            commands.append(do.MeasureRound(event.launch, port, workload, event.index, event.seed))
-        case ev.StopRequested():
-            launch = before.launches[event.launch]
-            if launch.purpose == "attach":
-                return [*commands, do.DetachServer(event.launch)]
-            commands.append(do.StopServer(event.launch, drains=launch.load_s is not None and not launch.failure))
-        case ev.SessionEnded():
-            commands.append(do.EndSession(event.ending))
-    return commands

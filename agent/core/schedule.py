@@ -220,8 +220,9 @@ def _next_round(state: State, launch: Launch) -> ev.Event | None:
     for number, workload in enumerate(state.playbook.workloads):
         for index in range(workload.rounds):
             if (workload.name, index) not in measured:
-                # Every round of every launch has prompts of its own.
-                seed = state.seed + 1_000_000 * len(state.launches) + 1_000 * number + index
+                # Every round of every launch has prompts of its own, also one that was cut off and is repeated.
+                series = 1_000 * state.resumes + len(state.launches)
+                seed = state.seed + 1_000_000 * series + 1_000 * number + index
                 return ev.RoundRequested(at=state.now, launch=launch.id, workload=workload.name, index=index, seed=seed)
     return None
 
@@ -307,7 +308,7 @@ def _finish(state: State) -> ev.Event | None:
     launch, wanted = state.current, _to_serve(state)
     if launch is None:
         last = next(reversed(tuple(state.launches.values())), None)
-        served = last is not None and last.purpose == "serve"
+        served = last is not None and last.purpose == "serve" and not last.void
         if wanted and not served and state.playbook.at_end != "keep":
             return _request_launch(state, wanted, "serve")
         return _complete_session(state, None)

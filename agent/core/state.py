@@ -66,7 +66,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """One start of the server, from its intent to its end."""
+    """One start of the server, from its intent to its end. A `void` one was cut off before anything was started."""
 
     id: str
     experiment: str
@@ -92,6 +92,7 @@ class Launch:
     exit_code: int | None = None
     left: tuple[int, ...] = ()
     ended_at: float | None = None
+    void: bool = False
 
     @property
     def phase(self) -> Phase:
@@ -137,7 +138,10 @@ class ExperimentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A whole session. `now` is the time of the last event; `story` the last events of each experiment, for errors."""
+    """A whole session. `now` is the time of the last event; `story` the last events of each experiment, for errors.
+
+    `resumes` and `prepares` count how often it was gone on with, and how many prepare steps were begun.
+    """
 
     session: str
     playbook: Playbook
@@ -157,6 +161,9 @@ class State:
     lost: str | None = None
     unreachable_since: float | None = None
     ending: Ending | None = None
+    resumes: int = 0
+    prepares: int = 0
+    target: str | None = None
     notes: tuple[str, ...] = ()
     story: tuple[tuple[str, str], ...] = ()
 

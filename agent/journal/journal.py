@@ -37,10 +37,13 @@ class Journal:
         Raises JournalError where another process writes it, or where it cannot be opened.
         """
         self.path = folder / FILE
-        self._redact = redact
+        self.redact = redact
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
+            is_new = not self.path.exists()
             self._fd = os.open(self.path, flags, 0o600)
+            if is_new:
+                _sync_folder(folder)
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise JournalError(f"{self.path} is being written by another tunebot") from None
@@ -53,7 +56,7 @@ class Journal:
 
         Raises JournalError where the disk does not take it: the event must then not be acted on.
         """
-        line = _line(self._seq + 1, self._redact(encode(event)))
+        line = _line(self._seq + 1, self.redact(encode(event)))
         start = os.fstat(self._fd).st_size
         try:
             written = os.write(self._fd, line)
@@ -70,6 +73,15 @@ class Journal:
     def close(self) -> None:
         """Give the file and its lock back."""
         os.close(self._fd)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the name of a new file survive a crash of the machine too."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _line(seq: int, record: dict[str, Any]) -> bytes:

@@ -3,21 +3,35 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.ports import LaunchSpec, LaunchStatus, PortOwners, Process, StopReport, TargetBusy, TargetUnusable
+from agent.ports import (
+    LaunchSpec,
+    LaunchStatus,
+    LaunchVoid,
+    PortOwners,
+    Process,
+    Started,
+    StopReport,
+    TargetBusy,
+    TargetUnusable,
+)
 from agent.text import one_line
 
 _HINTS = {
-    "exists": "a launch id is used once; ask for its status",
+    "cut-off": "start it anew under another id",
     "locked": "wait until that server is stopped, or stop it where it was started",
     "alive": "stop that launch first",
     "program": "is it installed, and in the PATH of the playbook's environment?",
 }
+
+_REFUSALS = {"locked": TargetBusy, "alive": TargetBusy, "cut-off": LaunchVoid}
 
 
 def order_of(spec: LaunchSpec) -> dict[str, Any]:
     """What the wrapper has to know of a launch, beside where launches live."""
     return {
         "launch": spec.launch,
+        "port": spec.port,
+        "gpus": True,
         "owner": spec.owner,
         "argv": list(spec.argv),
         "env": dict(spec.env),
@@ -25,13 +39,30 @@ def order_of(spec: LaunchSpec) -> dict[str, Any]:
     }
 
 
-def started(answer: Mapping[str, Any]) -> Process:
-    """The leader that a start left running. Raises TargetBusy and TargetUnusable where it left none."""
+def job_order(job: str, argv: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
+    """What the wrapper has to know of a command that is run once."""
+    order = {"launch": job, "port": 0, "gpus": False, "owner": ""}
+    return {**order, "argv": list(argv), "env": dict(env), "unset": []}
+
+
+def started(answer: Mapping[str, Any]) -> Started:
+    """What a start left running. Raises TargetBusy, LaunchVoid and TargetUnusable where it left nothing."""
     if "error" in answer:
-        unusable = TargetBusy if answer["error"] in ("locked", "alive") else TargetUnusable
+        unusable = _REFUSALS.get(answer["error"], TargetUnusable)
         hint = str(answer.get("hint") or _HINTS.get(answer["error"], ""))
         raise unusable(one_line(str(answer["message"]), 400), one_line(hint))
-    return Process(pid=answer["pid"], start_ticks=answer["start_ticks"])
+    return Started(
+        pid=answer["pid"],
+        start_ticks=answer["start_ticks"],
+        port=answer["port"],
+        started_at=answer["time"],
+        age_s=answer["age_s"],
+    )
+
+
+def outcome_of(answer: Mapping[str, Any]) -> Started | None:
+    """What became of an earlier start, as `started`; None where there was none."""
+    return None if answer.get("error") == "none" else started(answer)
 
 
 def status_of(answer: Mapping[str, Any]) -> LaunchStatus:

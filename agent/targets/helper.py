@@ -29,7 +29,6 @@ from agent.targets.survey import survey
 SILENCE_S = 60.0
 """After so long without a word from the other side it is gone, though the link may not have noticed."""
 
-_OUTCOME_LIMIT_S = 60.0
 _CONNECT_LIMIT_S = 2.0
 _PORT_TRIES = 1000
 _SIMULATED = ".sim/SIMULATED"
@@ -56,10 +55,10 @@ class _Helper:
         self._verbs: dict[str, Callable[[dict[str, Any]], Any]] = {
             "ping": lambda order: {},
             "read": lambda order: self._read(self._path(order["path"]), order),
-            "log": lambda order: self._read(self._run_dir(order) / "server.log", order),
+            "log": self._log,
             "exists": lambda order: {"exists": os.path.exists(str(self._path(order["path"])))},  # noqa: PTH110 NULs
             "start": self._start,
-            "outcome": self._outcome,
+            "outcome": lambda order: wrapper.outcome(self._run_dir(order)),
             "stop": lambda order: self._wrapper("stop", str(self._run_dir(order)), str(order["grace_s"])),
             "status": lambda order: wrapper.status(self._run_dir(order)),
             "owners": lambda order: wrapper.owners(self._run_dir(order), int(order["port"])),
@@ -142,23 +141,15 @@ class _Helper:
     def _read(self, path: Path, order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         return {}, places.read_range(path, int(order["offset"]), int(order["limit"]))
 
+    def _log(self, order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        log = wrapper.log_of(self._run_dir(order))
+        data, inode, length = places.read_piece(log, int(order["offset"]), int(order["limit"]))
+        return {"inode": inode, "length": length}, data
+
     def _start(self, order: dict[str, Any]) -> dict[str, Any]:
-        spec = {name: order[name] for name in ("launch", "owner", "argv", "env", "unset")}
+        spec = {name: order[name] for name in ("launch", "port", "gpus", "owner", "argv", "env", "unset")}
         spec.update(runs=str(self._workdir / "runs"), lock=str(self._workdir / "gpu.lock"))
         return self._wrapper("start", spec=spec)
-
-    def _outcome(self, order: dict[str, Any]) -> dict[str, Any]:
-        """What became of a start whose answer was lost: as `start` answers, once that is known."""
-        run, end = self._run_dir(order), time.monotonic() + _OUTCOME_LIMIT_S
-        while time.monotonic() < end:
-            for name in ("refused.json", "launch.json"):
-                if (run / name).exists():
-                    answer: dict[str, Any] = json.loads((run / name).read_bytes())
-                    return answer
-            if wrapper.status(run)["state"] == "gone" and not (run / "refused.json").exists():
-                break
-            time.sleep(0.1)
-        return {"error": "system", "message": "nothing is known of that launch", "hint": ""}
 
     def _wrapper(self, *words: str, spec: dict[str, Any] | None = None) -> dict[str, Any]:
         """Run a verb of the wrapper in a process of its own, which ends in its own time whatever becomes of us."""

@@ -11,12 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.model import Gpu, Host
-from agent.ports import CommandResult, LaunchSpec, LaunchStatus, PortOwners, Process, StopReport, TargetUnusable
+from agent.ports import (
+    CommandResult,
+    LaunchSpec,
+    LaunchStatus,
+    LogPiece,
+    PortOwners,
+    Started,
+    StopReport,
+    TargetUnusable,
+)
 from agent.reach import Reach
 from agent.targets import places, wrapper
-from agent.targets.answers import order_of, owners_of, started, status_of, stopped
+from agent.targets.answers import job_order, order_of, outcome_of, owners_of, started, status_of, stopped
 from agent.targets.commands import Commands, find_program
 from agent.targets.gpus import NO_GPUS, SMI, gpus_of
+from agent.targets.once import result_of
 from agent.targets.survey import survey
 from agent.text import decode, one_line
 
@@ -139,13 +149,23 @@ class LocalTarget:
         """The URL of the port."""
         return f"http://127.0.0.1:{port}"
 
-    async def launch(self, spec: LaunchSpec) -> Process:
-        """Start a server, detached from us. Raises TargetUnusable with the reason if none was started.
+    async def launch(self, spec: LaunchSpec) -> Started:
+        """As ports.Target. Where the wrapper gave no answer the reason says so; `outcome` tells what became of it."""
+        return await self._start(order_of(spec))
 
-        Where the wrapper itself gave no answer the reason says so, and `launch_status` tells what became of it.
-        """
+    async def outcome(self, launch: str) -> Started | None:
+        """What became of an earlier start; None where there was none."""
+        return outcome_of(await self._verb(_START_LIMIT_S, "outcome", str(self._run_dir(launch))))
+
+    async def run_once(
+        self, job: str, argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        """As ports.Target."""
+        return await result_of(self, job, await self._start(job_order(job, argv, env or {})), timeout_s)
+
+    async def _start(self, order: dict[str, Any]) -> Started:
         folders = {"runs": str(self._workdir / "runs"), "lock": str(self._workdir / "gpu.lock")}
-        return started(await self._verb(_START_LIMIT_S, "start", order={**order_of(spec), **folders}))
+        return started(await self._verb(_START_LIMIT_S, "start", order={**order, **folders}))
 
     async def launch_status(self, launch: str) -> LaunchStatus:
         """What the host knows of a launch; `processes` are those that live."""
@@ -157,12 +177,19 @@ class LocalTarget:
 
     async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> bytes:
         """Bytes of the launch's output from `offset`; none where there is no output yet."""
+        return (await self.read_log_piece(launch, offset, limit)).data
+
+    async def read_log_piece(self, launch: str, offset: int, limit: int = 1 << 20) -> LogPiece:
+        """Bytes of the launch's output, and which file they are from."""
         try:
-            return await asyncio.to_thread(places.read_range, self._run_dir(launch) / "server.log", offset, limit)
+            log = await asyncio.to_thread(wrapper.log_of, self._run_dir(launch))
+            data, inode, size = await asyncio.to_thread(places.read_piece, log, offset, limit)
         except FileNotFoundError:
-            return b""
-        except OSError as err:
-            raise TargetUnusable(f"cannot read the log of launch {launch}: {err.strerror}") from err
+            return LogPiece(data=b"", inode=0, size=0)
+        except (OSError, ValueError) as err:
+            reason = getattr(err, "strerror", None) or str(err)
+            raise TargetUnusable(f"cannot read the log of launch {launch}: {one_line(reason)}") from err
+        return LogPiece(data=data, inode=inode, size=size)
 
     async def port_owners(self, launch: str, port: int) -> PortOwners:
         """Whose sockets listen on the port."""

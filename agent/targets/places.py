@@ -39,6 +39,11 @@ def find_program(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> str:
 
 def read_range(path: Path, offset: int, limit: int) -> bytes:
     """At most `limit` bytes from `offset`. Raises OSError, and ValueError for what is not a regular file."""
+    return read_piece(path, offset, limit)[0]
+
+
+def read_piece(path: Path, offset: int, limit: int) -> tuple[bytes, int, int]:
+    """As `read_range`, with the file's inode and its size after reading."""
     # Without O_NONBLOCK opening a fifo would wait for its writer.
     fd = os.open(str(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -50,7 +55,8 @@ def read_range(path: Path, offset: int, limit: int) -> bytes:
             if not chunk:
                 break
             data += chunk
-        return bytes(data)
+        found = os.fstat(fd)
+        return bytes(data), found.st_ino, found.st_size
     finally:
         os.close(fd)
 

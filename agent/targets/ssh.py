@@ -9,18 +9,20 @@ from agent.ports import (
     CommandResult,
     LaunchSpec,
     LaunchStatus,
+    LogPiece,
     PortOwners,
-    Process,
+    Started,
     StopReport,
     TargetUnreachable,
     TargetUnusable,
 )
 from agent.reach import Reach
-from agent.targets.answers import order_of, owners_of, started, status_of, stopped
+from agent.targets.answers import job_order, order_of, outcome_of, owners_of, started, status_of, stopped
 from agent.targets.dial import Dialling
 from agent.targets.forward import Forwards
 from agent.targets.gpus import NO_GPUS, SMI, gpus_of
 from agent.targets.link import Link
+from agent.targets.once import result_of
 from agent.targets.wire import Broken, Reply, Wire
 from agent.text import one_line
 
@@ -150,20 +152,23 @@ class SshTarget:
         """The URL of a port of ours that leads to that port of the target."""
         return f"http://127.0.0.1:{await self._forwards.port(port)}"
 
-    async def launch(self, spec: LaunchSpec) -> Process:
-        """As ports.Target. Where the link breaks, what became of the start is asked for when it is back."""
-        order = order_of(spec)
-        order["env"] = {**self._env, **order["env"]}
-        asked = False
-        while True:
-            wire = await self._link.wire()
-            try:
-                answer = (await wire.call("start", **order)).head
-                if asked and answer.get("error") == "exists":  # claimed by our first try
-                    answer = (await wire.call("outcome", launch=spec.launch)).head
-                return started(answer)
-            except Broken:
-                asked = True
+    async def launch(self, spec: LaunchSpec) -> Started:
+        """As ports.Target. Where the link breaks it is asked again: that starts nothing if the first asking did."""
+        return await self._start(order_of(spec))
+
+    async def outcome(self, launch: str) -> Started | None:
+        """What became of an earlier start; None where there was none. Waits while the host cannot be reached."""
+        return outcome_of((await self._link.call("outcome", launch=launch)).head)
+
+    async def run_once(
+        self, job: str, argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        """As ports.Target."""
+        return await result_of(self, job, await self._start(job_order(job, argv, env or {})), timeout_s)
+
+    async def _start(self, order: Mapping[str, Any]) -> Started:
+        ours = {**order, "env": {**self._env, **order["env"]}}
+        return started((await self._link.call("start", **ours)).head)
 
     async def launch_status(self, launch: str) -> LaunchStatus:
         """What the host knows of a launch; `unknown` while it cannot be reached."""
@@ -175,16 +180,20 @@ class SshTarget:
 
     async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> bytes:
         """Bytes of the launch's output from `offset`; none where there is no output yet."""
+        return (await self.read_log_piece(launch, offset, limit)).data
+
+    async def read_log_piece(self, launch: str, offset: int, limit: int = 1 << 20) -> LogPiece:
+        """Bytes of the launch's output, and which file they are from."""
         wire = await self._link.now_or_unreachable()
         try:
             reply = await wire.call("log", launch=launch, offset=offset, limit=limit)
         except Broken as broken:
             raise TargetUnreachable(f"{self.name} cannot be reached: {broken}") from broken
         if reply.head.get("errno") == _NOT_FOUND:
-            return b""
+            return LogPiece(data=b"", inode=0, size=0)
         if "error" in reply.head:
             raise TargetUnusable(f"cannot read the log of launch {launch}: {one_line(str(reply.head['message']))}")
-        return reply.body
+        return LogPiece(data=reply.body, inode=reply.head["inode"], size=reply.head["length"])
 
     async def port_owners(self, launch: str, port: int) -> PortOwners:
         """Whose sockets listen on the port."""

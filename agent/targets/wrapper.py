@@ -1,14 +1,16 @@
 """Starts, watches and stops servers on the machine where they run: standard library only, Linux, Python 3.8 or later.
 
-    python3 wrapper.py start < spec.json        python3 wrapper.py status RUNDIR
-    python3 wrapper.py stop RUNDIR GRACE_S      python3 wrapper.py owners RUNDIR PORT
+    python3 wrapper.py start < spec.json        python3 wrapper.py outcome RUNDIR
+    python3 wrapper.py status RUNDIR            python3 wrapper.py owners RUNDIR PORT
+    python3 wrapper.py stop RUNDIR GRACE_S
 
 Each verb is short and prints one JSON object. `start` leaves a *holder* behind: our process that holds the lock on
 the GPUs, adopts the server's orphans and stays until nothing of the launch lives. Whoever kills it frees the lock but
-not the server, and every verb still works. The files of a launch, in `runs/LAUNCH/`:
+not the server, and every verb still works. A job (a command to be run once) is started like a server, without the
+GPUs. The files of a launch, in `runs/LAUNCH/`:
 
-    claim            locked by `start`, then by the holder, for life
-    launch.json      the leader and the holder (pid, start ticks), the boot id; written before the server's program runs
+    claim            locked by `start`, then by the holder: alone until the program runs, then shared, for life
+    launch.json      leader and holder (pid, start ticks), boot id, port, log, time; written before the program runs
     processes.jsonl  every descendant seen, one a line
     server.log       stdout and stderr
     leader.json      the leader's exit code, as soon as it is dead
@@ -44,10 +46,12 @@ _DEFAULTED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, sign
 _MARK = "TUNEBOT_MARK"
 _OWNER = ("owner", "host", "launch", "time")
 _OWNER_LIMIT_S = 1.0  # who has just taken the lock writes its name next
+_CLAIM_LIMIT_S = 1.0  # who has just made the folder makes its claim next
+_OUTCOME_LIMIT_S = 45.0
 
 
 class Refused(Exception):
-    """Nothing was started. `kind` is one of exists, cut-off, locked, alive, program, system."""
+    """Nothing was started. `kind` is one of cut-off, locked, alive, program, system."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -143,11 +147,11 @@ def _load(path: Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _lock(path: Path) -> int | None:
+def _lock(path: Path, how: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
     """A locked file descriptor of the file, or None where somebody else holds it."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, how)
     except BlockingIOError:
         os.close(fd)
         return None
@@ -189,9 +193,10 @@ def living(run: Path) -> tuple[list[Proc], bool]:
 
 
 def start(spec: dict[str, Any]) -> dict[str, Any]:
-    """Start the server of a spec: launch, owner, runs, lock, argv, env, unset. Returns once its program runs.
+    """Start the server of a spec: launch, port, owner, runs, lock, gpus, argv, env, unset.
 
-    The launch id is claimed first and for ever: a second start of it is refused, whatever became of the first.
+    Returns once its program runs. The launch id is claimed first and for ever: a second start of it starts nothing
+    and answers as the first. A job has neither port nor gpus.
     """
     umask = os.umask(0o077)
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", spec["launch"]):
@@ -201,63 +206,88 @@ def start(spec: dict[str, Any]) -> dict[str, Any]:
     try:
         run.mkdir()
     except FileExistsError:
-        raise Refused("exists", f"launch {spec['launch']} was started before") from None
-    claim = _lock(run / "claim")
+        return outcome(run)
+    claim = _lock(run / "claim", fcntl.LOCK_EX)
     if claim is None or (run / "refused.json").exists():  # somebody asked for its status in between: that ended it
-        raise Refused("cut-off", f"the start of launch {spec['launch']} was given up")
-    answer, report = os.pipe()
+        raise Refused("cut-off", f"the start of launch {spec['launch']} was cut off")
     if os.fork() == 0:
         try:
             os.setsid()
-            _detach(keep={claim, report})
-            _hold(spec, run, report, umask)
+            _detach(claim)
+            _hold(spec, run, claim, umask)
         finally:
             os._exit(0)
-    os.close(report)
-    with os.fdopen(answer, "rb") as pipe:
-        reply: dict[str, Any] = json.loads(pipe.read() or b'{"error": "system", "message": "the holder died"}')
-    return reply
+    os.close(claim)  # it stays locked by the holder
+    return outcome(run)
 
 
-def _detach(keep: set[int]) -> None:
+def outcome(run: Path) -> dict[str, Any]:
+    """What became of a start, once that is known: its leader, port, time and age, or an error ("none": never asked)."""
+    if not run.is_dir():
+        return {"error": "none", "message": f"launch {run.name} was never started"}
+    settled = _until(lambda: _settled(run), _OUTCOME_LIMIT_S)
+    refused, record = _load(run / "refused.json"), _load(run / "launch.json")
+    if refused is not None:
+        return refused
+    if record is None or not settled:
+        return {"error": "system", "message": f"the start of launch {run.name} is still under way"}
+    told = {name: record[name] for name in ("pid", "start_ticks", "port", "time")}
+    return {**told, "age_s": max(0.0, time.time() - record["time"])}
+
+
+def _settled(run: Path) -> bool:
+    """Whether the start is over. One that was cut off before it recorded anything is made final here."""
+    _until((run / "claim").exists, _CLAIM_LIMIT_S)
+    claim = _lock(run / "claim", fcntl.LOCK_SH | fcntl.LOCK_NB)
+    if claim is None:
+        return False
+    try:
+        if not (run / "launch.json").exists() and not (run / "refused.json").exists():
+            message = f"the start of launch {run.name} was cut off"
+            _write(run / "refused.json", {"error": "cut-off", "message": message})
+    finally:
+        os.close(claim)
+    return True
+
+
+def _detach(keep: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     for entry in list(Path("/proc/self/fd").iterdir()):
-        if int(entry.name) > 2 and int(entry.name) not in keep:
+        if int(entry.name) > 2 and int(entry.name) != keep:
             with contextlib.suppress(OSError):
                 os.close(int(entry.name))
     os.chdir("/")
 
 
-def _hold(spec: dict[str, Any], run: Path, report: int, umask: int) -> None:
+def _hold(spec: dict[str, Any], run: Path, claim: int, umask: int) -> None:
     # A rank that lost its parent may signal the new one, and that is us.
     for signum in _DEFAULTED:
         signal.signal(signum, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # waited for with sigtimedwait
+    lock = None
     try:
         if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "cannot adopt orphans (prctl)")
-        lock = _take_gpus(spec, run)
+        lock = _take_gpus(spec, run) if spec["gpus"] else None
         leader = _spawn(spec, run, umask)
     except (Refused, OSError, ValueError) as err:
-        reply = {"error": getattr(err, "kind", "system"), "message": str(err)}
+        _free(lock)  # before refused.json: whoever reads that may start the next server
         with contextlib.suppress(OSError):
-            _write(run / "refused.json", reply)
-        _tell(report, reply)
+            _write(run / "refused.json", {"error": getattr(err, "kind", "system"), "message": str(err)})
         return
-    _tell(report, _plain([leader])[0])
+    fcntl.flock(claim, fcntl.LOCK_SH)
     code = _watch(run, leader)
-    os.ftruncate(lock, 0)
-    os.close(lock)  # before exit.json: whoever reads that may start the next server
+    _free(lock)  # before exit.json, for the same reason
     _retry_write(run / "exit.json", {"exit_code": code, "time": time.time()})
 
 
-def _tell(report: int, reply: dict[str, Any]) -> None:
-    with contextlib.suppress(BrokenPipeError):  # `start` was killed; the server runs on
-        os.write(report, json.dumps(reply).encode())
-    os.close(report)
+def _free(lock: int | None) -> None:
+    if lock is not None:
+        os.ftruncate(lock, 0)
+        os.close(lock)
 
 
 def _take_gpus(spec: dict[str, Any], run: Path) -> int:
@@ -269,6 +299,8 @@ def _take_gpus(spec: dict[str, Any], run: Path) -> int:
         raise Refused("locked", f"the GPUs are held by {who}")
     for other in run.parent.iterdir():
         if other == run or (other / "exit.json").exists() or (other / "refused.json").exists():
+            continue
+        if not (_load(other / "launch.json") or {}).get("gpus", True):
             continue
         left, _ = living(other)
         if left:
@@ -298,12 +330,14 @@ def _spawn(spec: dict[str, Any], run: Path, umask: int) -> Proc:
         _become(argv, env, log, gate, fail, umask)
     os.close(gate)
     os.close(fail)
-    os.close(log)
     leader, me = find(pid), find(os.getpid())
     if leader is None or me is None:
         raise Refused("system", "the server's process was killed before its program ran")
     told, holder = _plain([leader, me])
-    _write(run / "launch.json", {**told, "holder": holder, "boot_id": boot_id(), "mark": mark, "time": time.time()})
+    asked = {"port": spec["port"], "gpus": spec["gpus"], "log_inode": os.fstat(log).st_ino}
+    now = {"holder": holder, "boot_id": boot_id(), "mark": mark, "time": time.time()}
+    _write(run / "launch.json", {**told, **asked, **now})
+    os.close(log)
     os.write(go, b"g")
     os.close(go)
     with os.fdopen(failure, "rb") as pipe:
@@ -389,23 +423,14 @@ def _retry_write(path: Path, value: dict[str, Any]) -> None:
 
 
 def status(run: Path) -> dict[str, Any]:
-    """State (running, exited, gone), the leader's exit code once it is dead, and what lives of the launch.
-
-    A start that was cut off before it recorded anything is made final here, so that "gone" stays true.
-    """
+    """State (running, exited, gone), the leader's exit code once it is dead, and what lives of the launch."""
     gone: dict[str, Any] = {"state": "gone", "leader_exit_code": None, "processes": []}
-    if not run.is_dir() or (run / "refused.json").exists():
+    if not run.is_dir():
         return gone
-    if not (run / "launch.json").exists():
-        claim = _lock(run / "claim")
-        if claim is None:
-            return {**gone, "state": "running"}  # it is being started right now
-        try:
-            if not (run / "launch.json").exists():
-                _write(run / "refused.json", {"error": "cut-off", "message": "the start was cut off"})
-                return gone
-        finally:
-            os.close(claim)
+    if not (run / "launch.json").exists() and not _settled(run):
+        return {**gone, "state": "running"}  # it is being started right now
+    if (run / "refused.json").exists():
+        return gone
     left, held = ([], False) if (run / "exit.json").exists() else living(run)
     # Read after the look: a holder writes exit.json and goes.
     ended, leader = _load(run / "exit.json"), _load(run / "leader.json")
@@ -420,8 +445,10 @@ def stop(run: Path, grace_s: float) -> dict[str, Any]:
 
     Where the leader is dead already the others are killed at once. A launch that was never started never will be.
     """
-    run.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _until(lambda: (run / "launch.json").exists() or status(run)["state"] != "running", KILL_LIMIT_S)
+    with contextlib.suppress(FileExistsError):
+        run.mkdir(mode=0o700, parents=True)
+        (run / "claim").touch(mode=0o600)
+    _until(lambda: _settled(run), KILL_LIMIT_S)
     record = _load(run / "launch.json")
     living(run)  # before relatives die
     if record is not None and record["boot_id"] == boot_id():
@@ -441,10 +468,13 @@ def stop(run: Path, grace_s: float) -> dict[str, Any]:
     return {"exit_code": status(run)["leader_exit_code"], "left": _plain(left)}
 
 
-def _until(done: Callable[[], bool], limit_s: float) -> None:
+def _until(done: Callable[[], bool], limit_s: float) -> bool:
     end = time.monotonic() + limit_s
-    while not done() and time.monotonic() < end:
+    while not done():
+        if time.monotonic() > end:
+            return False
         time.sleep(0.05)
+    return True
 
 
 def _lives(proc: Proc) -> bool:
@@ -454,6 +484,20 @@ def _lives(proc: Proc) -> bool:
 
 def _plain(procs: list[Proc]) -> list[dict[str, int]]:
     return [{"pid": proc.pid, "start_ticks": proc.start_ticks} for proc in procs]
+
+
+def log_of(run: Path) -> Path:
+    """Where the launch's output is: a file that was renamed is still the one that is written to."""
+    log, record = run / "server.log", _load(run / "launch.json")
+    inode = None if record is None else record["log_inode"]
+    with contextlib.suppress(FileNotFoundError):
+        if inode in (None, log.stat().st_ino):
+            return log
+    for path in run.glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ino == inode:
+                return path
+    return log
 
 
 def owners(run: Path, port: int) -> dict[str, Any]:
@@ -488,6 +532,8 @@ def main(argv: list[str]) -> int:
     try:
         if verb == "start":
             answer = start(json.loads(sys.stdin.buffer.read()))
+        elif verb == "outcome":
+            answer = outcome(Path(rest[0]))
         elif verb == "status":
             answer = status(Path(rest[0]))
         elif verb == "stop":

@@ -1,6 +1,6 @@
 """A small playbook, and a driver that plays the world: it answers commands with events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from agent.core import events as ev
 from agent.core.model import Failure, Finding, Gpu, Host, Phase, RoundMetrics
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import next_decision
-from agent.core.state import State
+from agent.core.state import LaunchStage, State
 from agent.playbook.model import Playbook
 
 HOST = Host(
@@ -45,6 +45,11 @@ def started(book: Playbook, **changes: Any) -> ev.SessionStarted:
     return ev.SessionStarted(at=100.0, session="s", playbook=book, host=HOST, **fields)
 
 
+def resumed(state: State, **changes: Any) -> ev.SessionResumed:
+    fields: dict[str, Any] = {"approved": (), "keep": False, "attended": False, "version": "0"} | changes
+    return ev.SessionResumed(at=state.now + 60.0, host=HOST, **fields)
+
+
 def metrics(output_throughput: float) -> RoundMetrics:
     return RoundMetrics(
         requests=4,
@@ -66,12 +71,16 @@ Speed = Callable[[State, do.MeasureRound], float]
 
 @dataclass
 class World:
-    """Answers every command at once. `fails` maps an experiment to the reason of its failed load."""
+    """Answers every command at once. `fails` maps an experiment to the reason of its failed load.
+
+    `voids`: where tunebot was cut off with a launch just requested, nothing of it had been started.
+    """
 
     speeds: dict[str, float] = field(default_factory=dict)
     fails: dict[str, str] = field(default_factory=dict)
     findings: dict[str, Finding] = field(default_factory=dict)
     prepare_ok: bool = True
+    voids: bool = False
     done: list[do.Command] = field(default_factory=list)
     events: list[ev.Event] = field(default_factory=list)
 
@@ -87,6 +96,14 @@ class World:
                 ]
             case do.StartServer(launch):
                 return self._start(state, launch, at)
+            case do.RejoinServer(launch, _, seen):
+                if seen.stage is LaunchStage.READY:
+                    return []
+                if seen.stage is LaunchStage.REQUESTED and self.voids:
+                    return [ev.LaunchVoid(at=at, launch=launch, reason="the start was cut off")]
+                # What was journalled before is not told again.
+                told = 0 if seen.stage is LaunchStage.REQUESTED else 1 + len(seen.phases)
+                return self._start(state, launch, at)[told:]
             case do.MeasureRound(launch, _, workload, index):
                 value = self.speeds.get(state.launches[launch].experiment, 100.0) + 0.1 * index
                 return [
@@ -108,14 +125,19 @@ class World:
             return [*begun, ev.ServerFailed(at=at, launch=launch, failure=failure)]
         return [*begun, ev.ServerReady(at=at, launch=launch, load_s=60.0, flags=())]
 
-    def play(self, book: Playbook, **changes: Any) -> State:
-        """Run a whole session; its final state."""
+    def play(self, book: Playbook, cuts: Collection[int] = (), **changes: Any) -> State:
+        """Run a whole session; its final state. After each of `cuts` events tunebot is killed, and resumed later."""
         start = started(book, **changes)
         self.events = [start]
         state = initial(start)
         inbox: list[ev.Event] = []
         for _ in range(10_000):
-            event = next_decision(state)
+            if len(self.events) in cuts and not state.ending:
+                # What was about to be reported is lost; what runs on the host goes on.
+                inbox = []
+                event: ev.Event | None = resumed(state)
+            else:
+                event = next_decision(state)
             if event is None:
                 if state.ending or not inbox:
                     return state

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent.ports import LaunchSpec, Process, Target
+from agent.ports import LaunchSpec, Started, Target
 from agent.targets import wrapper
 from tests.sshd import Sshd
 
@@ -80,10 +80,10 @@ class Placed(Target, Protocol):
 
 
 def spec(launch: str, *argv: str, env: dict[str, str] | None = None, owner: str = "ann") -> LaunchSpec:
-    return LaunchSpec(launch=launch, argv=argv, env=env or {}, unset=(), owner=owner)
+    return LaunchSpec(launch=launch, port=8000, argv=argv, env=env or {}, unset=(), owner=owner)
 
 
-async def serve(target: Target, code: str, *words: str, launch: str = "l1", **rest: dict[str, str]) -> Process:
+async def serve(target: Target, code: str, *words: str, launch: str = "l1", **rest: dict[str, str]) -> Started:
     """Launch a server of that Python code."""
     return await target.launch(spec(launch, *PYTHON, "-c", code, *words, env=rest.get("env")))
 

@@ -22,6 +22,7 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
             ev.PhaseEntered()
             | ev.PhaseProgressed()
             | ev.LaunchStarted()
+            | ev.LaunchVoid()
             | ev.LoadDoubted()
             | ev.ServerReady()
             | ev.ServerFailed()
@@ -31,6 +32,8 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
             return _tell_task(event, after)
         case ev.RoundMeasured() | ev.RoundFailed() | ev.VerdictReached():
             return _tell_measurement(event, after)
+        case ev.SessionResumed():
+            return "session", f"resumed after {duration(event.at - before.now)}"
         case ev.Noted():
             return "note", event.text
         case ev.ExperimentRuledOut():
@@ -93,6 +96,8 @@ def _tell_load(before: State, event: ev.Event, after: State) -> tuple[str, str] 
             if event.pid is None:
                 return launch.experiment, f"attached to the server at port {event.port}"
             return launch.experiment, f"loading: pid {event.pid}, port {event.port}"
+        case ev.LaunchVoid():
+            return launch.experiment, f"nothing was started: {event.reason}; it is launched anew"
         case ev.PhaseEntered():
             return launch.experiment, f"loading: {load_text(launch)}"
         case ev.PhaseProgressed():

@@ -28,7 +28,10 @@ class GpuUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderView:
-    """The head of the screen. `mark` says what is not as usual: paused, stopping, finished, ended."""
+    """The head of the screen. `mark` says what is not as usual: paused, stopping, finished, ended.
+
+    `role` is how the screen stands to a session of another process, such as read-only; empty in one of its own.
+    """
 
     playbook: str
     host: str
@@ -40,6 +43,7 @@ class HeaderView:
     needs: str
     mark: str
     tone: Tone
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

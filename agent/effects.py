@@ -20,9 +20,13 @@ from agent.ports import (
     Target,
     TargetUnusable,
 )
+from agent.targets.holders import settled
 from agent.text import decode, one_line
 
 ROUND_DEADLINE_S = 3600.0
+
+MEMORY_FREE_S = 20.0
+"""How long a driver may take to free the memory of a process that is gone."""
 
 # A server that never got ready, or failed, has nothing to finish: it often hangs with its GPU memory held.
 STOP_GRACE_S = 5.0
@@ -141,5 +145,16 @@ class TargetEffects:
         except TargetUnusable as error:
             submit(ev.TargetLost(at=time.time(), reason=str(error)))
             return
+        await self._tell_holders(submit)
         left = tuple(process.pid for process in report.left)
         submit(ev.ServerStopped(at=time.time(), launch=command.launch, exit_code=report.exit_code, left=left))
+
+    async def _tell_holders(self, submit: Submit) -> None:
+        """Wait until the driver has freed the memory of the GPUs; say who still holds some."""
+        try:
+            held = await settled(self.target, self.launcher.setting.gpus, MEMORY_FREE_S)
+        except TargetUnusable as error:
+            submit(ev.Noted(at=time.time(), text=f"nobody can say whether the GPU memory is free: {error}"))
+            return
+        for holder in held:
+            submit(ev.Noted(at=time.time(), text=f"not free after the stop: {holder}"))

@@ -6,6 +6,7 @@ The engine owns every task that it starts: each has a name, a deadline inside it
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Protocol
 
 from agent.core import commands as do
@@ -15,12 +16,15 @@ from agent.core.model import Failure, Finding
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import next_decision
 from agent.core.state import State
+from agent.journal.journal import JournalFull
 from agent.text import one_line
 
 Listener = Callable[[State, ev.Event, State], None]
 Submit = Callable[[ev.Event], None]
 
 CANCEL_GRACE_S = 15.0
+FULL_RETRY_S = 1.0
+"""After so long a full disk is tried again."""
 
 
 class Effects(Protocol):
@@ -55,7 +59,7 @@ class Log(Protocol):
     """Where events are kept before they count."""
 
     def append(self, event: ev.Event) -> None:
-        """Raises JournalError where the event could not be kept."""
+        """Raises JournalFull where the event could not be kept for now, JournalError where it never can."""
 
 
 class Engine:
@@ -67,11 +71,16 @@ class Engine:
         It must not block.
         """
         self.state = state
+        self.trouble = ""
+        """What keeps the session from going on; empty where nothing does."""
+        self.on_trouble: Callable[[str], None] = lambda text: None
+        """Called when `trouble` changes."""
         self._log = log
         self._effects = effects
         self._listen = listen
         self._inbox: asyncio.Queue[ev.Event] = asyncio.Queue()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._wants_to_leave = asyncio.Event()
 
     @classmethod
     def begin(cls, start: ev.SessionStarted, log: Log, effects: Effects, listen: Listener) -> "Engine":
@@ -93,34 +102,61 @@ class Engine:
 
     def submit(self, event: ev.Event) -> None:
         """Hand in an event from outside: a key, a signal, a result. Safe to call from the loop's thread only."""
+        if isinstance(event, ev.InterruptRequested):
+            self._wants_to_leave.set()
         self._inbox.put_nowait(event)
 
     async def run(self) -> State:
         """Go on until the session has ended; the final state.
 
-        Raises JournalError if an event cannot be kept, and what `listen` raises; the server is stopped before that.
+        While the disk is full nothing new is begun, and what runs is watched. Raises JournalError if a person wants to
+        leave then, and what `listen` raises; the server is stopped before that.
         """
         try:
             while True:
                 while (decision := next_decision(self.state)) is not None:
-                    self._apply(decision)
+                    await self._keep(decision)
                 if self.state.ending:
                     return self.state
-                self._take(await self._inbox.get())
+                await self._take(await self._inbox.get())
         finally:
             await self._cancel(list(self._tasks.values()))
             current = self.state.current
             if current and not self.state.ending and not self.state.keep and current.purpose != "attach":
                 await self._effects.stop_server(do.StopServer(current.id, drains=False), self.submit)
 
-    def _take(self, event: ev.Event) -> None:
+    async def _take(self, event: ev.Event) -> None:
         """Apply an event from outside. A person may act on what was on the screen a moment ago."""
         try:
-            self._apply(event)
+            await self._keep(event)
         except IllegalTransition as error:
             if not isinstance(event, ev.Wish | ev.ExperimentCompleted):
                 raise
-            self._apply(ev.Noted(at=event.at, text=f"came too late: {error}"))
+            await self._keep(ev.Noted(at=event.at, text=f"came too late: {error}"))
+
+    async def _keep(self, event: ev.Event) -> None:
+        """Apply an event as soon as the disk takes it."""
+        full = False
+        while True:
+            try:
+                self._apply(event)
+            except JournalFull as error:
+                if self._wants_to_leave.is_set():
+                    raise
+                full = True
+                what = f"the journal cannot be written ({error.reason})"
+                self._tell_trouble(f"{what}: nothing new is started until it can")
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wants_to_leave.wait(), FULL_RETRY_S)
+            else:
+                break
+        if full:
+            self._tell_trouble("")
+
+    def _tell_trouble(self, text: str) -> None:
+        if text != self.trouble:
+            self.trouble = text
+            self.on_trouble(text)
 
     def _apply(self, event: ev.Event) -> None:
         before = self.state

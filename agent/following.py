@@ -54,7 +54,7 @@ class LogFollower:
             await self._catch_up()
 
     async def finish(self) -> bool:
-        """Copy what is missing; whether the copy is complete. It is not where the target stays out of reach."""
+        """Copy what is missing; whether the copy is complete: not where the disk is full, or nobody answers."""
         try:
             async with asyncio.timeout(FINISH_LIMIT_S):
                 return await patiently(self._target, self._catch_up)

@@ -1,5 +1,6 @@
 """One launch, from the claim to its death: starts the server, or finds the one that was started before."""
 
+import asyncio
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -10,18 +11,32 @@ from agent.core.model import Failure, LaunchConfig, Phase
 from agent.core.state import LaunchStage
 from agent.following import LogFollower, patiently
 from agent.ports import LaunchSpec, LaunchVoid, Started, TargetBusy, TargetGone, TargetUnusable
+from agent.targets.holders import holders
 from agent.watching import Setting, Submit, Watcher
+
+BUSY_RETRY_S = 15.0
+"""How long one waits for GPUs that others hold before the next try."""
+
+SHOWN = 4
+"""Processes that are named where many hold the GPUs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launcher:
-    """Starts launches of one kind of server on one target. `owner` is who holds the GPUs, for others to see."""
+    """Starts launches of one kind of server on one target.
+
+    `owner` is who holds the GPUs, for others to see. Where another holds them, a launcher that `waits` does so.
+    """
 
     setting: Setting
     owner: str
+    waits: bool
 
     async def run(self, launch: str, config: LaunchConfig, submit: Submit) -> None:
-        """Start and watch until the server dies; ends in ServerFailed, or in TargetLost if the host refuses."""
+        """Start and watch until the server dies; ends in ServerFailed.
+
+        Where the host refuses for now it ends in LaunchVoid after a wait, or in TargetLost.
+        """
         target = self.setting.target
         try:
             port = await self._port(config)
@@ -30,6 +45,7 @@ class Launcher:
                 failure = Failure(phase=Phase.LAUNCH, reason=reason, category="port-in-use")
                 submit(ev.ServerFailed(at=time.time(), launch=launch, failure=failure))
                 return
+            await self._check_gpus(config)
             spec = LaunchSpec(
                 launch=launch,
                 argv=self.setting.kind.argv(config, port),
@@ -41,8 +57,10 @@ class Launcher:
             started = await target.launch(spec)
         except LaunchVoid as error:
             submit(ev.LaunchVoid(at=time.time(), launch=launch, reason=str(error)))
-        except (TargetBusy, TargetGone) as error:
-            submit(ev.TargetLost(at=time.time(), reason=f"{error}; {error.hint}"))
+        except TargetBusy as error:
+            await self._busy(launch, error, submit)
+        except TargetGone as error:
+            submit(_lost(error))
         except TargetUnusable as error:
             submit(_not_started(launch, error))
         else:
@@ -60,7 +78,7 @@ class Launcher:
                 submit(ev.LaunchVoid(at=time.time(), launch=launch, reason=str(error)))
                 return
             except TargetGone as error:
-                submit(ev.TargetLost(at=time.time(), reason=f"{error}; {error.hint}"))
+                submit(_lost(error))
                 return
             except TargetUnusable as error:
                 submit(_not_started(launch, error))
@@ -89,11 +107,33 @@ class Launcher:
         except TargetUnusable as error:
             submit(ev.TargetLost(at=time.time(), reason=f"{error}; launch {launch} may still run there"))
 
+    async def _check_gpus(self, config: LaunchConfig) -> None:
+        """Raises TargetBusy where somebody holds memory of the GPUs that this launch would use."""
+        gpus, visible = self.setting.gpus, config.env.get("CUDA_VISIBLE_DEVICES")
+        if visible is not None:
+            gpus = tuple(gpu for gpu in gpus if str(gpu.index) in visible.split(","))
+        if held := await holders(self.setting.target, gpus):
+            hint = "stop what uses them, or choose others: `gpus` in targets.yaml, CUDA_VISIBLE_DEVICES in the playbook"
+            raise TargetBusy("; ".join(map(str, held[:SHOWN])), hint)
+
+    async def _busy(self, launch: str, error: TargetBusy, submit: Submit) -> None:
+        """Others hold the GPUs: leave, or wait a while and have it launched anew."""
+        if not self.waits:
+            submit(_lost(error))
+            return
+        submit(ev.LoadDoubted(at=time.time(), launch=launch, text=f"waits for the GPUs: {error}"))
+        await asyncio.sleep(BUSY_RETRY_S)
+        submit(ev.LaunchVoid(at=time.time(), launch=launch, reason=str(error)))
+
     async def _port(self, config: LaunchConfig) -> int:
         asked = config.args.get("port")
         if isinstance(asked, str) and asked.isdigit():
             return int(asked)
         return await self.setting.target.free_port()
+
+
+def _lost(error: TargetUnusable) -> ev.Event:
+    return ev.TargetLost(at=time.time(), reason=f"{error}; {error.hint}")
 
 
 def _not_started(launch: str, error: TargetUnusable) -> ev.Event:

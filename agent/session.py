@@ -1,17 +1,20 @@
 """The folder of one session under `logs/`: its journal, a copy of the playbook, server logs, measurements."""
 
+import errno
 import json
 import os
 import re
 import secrets
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agent.ports import TargetUnusable
 
 PLAYBOOK = "playbook.yaml"
+_ELSEWHERE = "choose another folder with --logs"
 _GITIGNORE = "*\n!.gitignore\n!sample/\n!sample/**\n"
 
 
@@ -21,6 +24,7 @@ class SessionFolder:
     def __init__(self, path: Path) -> None:
         """`path` must exist; `create` makes one."""
         self.path = path
+        self._unwritten = bytearray()
 
     @classmethod
     def create(cls, logs: Path, name: str) -> "SessionFolder":
@@ -37,8 +41,7 @@ class SessionFolder:
             path.mkdir(mode=0o700)
             (path / "launches").mkdir(mode=0o700)
         except OSError as error:
-            hint = "choose another folder with --logs"
-            raise TargetUnusable(f"cannot make {path}: {error.strerror}", hint) from error
+            raise TargetUnusable(f"cannot make {path}: {error.strerror}", _ELSEWHERE) from error
         return cls(path)
 
     @property
@@ -47,8 +50,11 @@ class SessionFolder:
         return self.path.name
 
     def keep_playbook(self, text: str) -> None:
-        """Put the (redacted) playbook beside the journal."""
-        self._append(self.path / PLAYBOOK, text.encode())
+        """Put the (redacted) playbook beside the journal. Raises TargetUnusable."""
+        try:
+            self._append(self.path / PLAYBOOK, text.encode())
+        except OSError as error:
+            raise TargetUnusable(f"cannot write {self.path / PLAYBOOK}: {error.strerror}", _ELSEWHERE) from error
 
     def log_of(self, launch: str) -> Path:
         """The file that holds what a launch printed."""
@@ -72,11 +78,20 @@ class SessionFolder:
                     yield data
 
     def add_measurement(self, record: dict[str, Any]) -> None:
-        """One request of a measurement as a JSON line."""
-        self._append(self.path / "measurements.jsonl", json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        """One request of a measurement as a JSON line. On a full disk it waits for the next one."""
+        self._unwritten += json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        with suppress(OSError):
+            self._append(self.path / "measurements.jsonl", bytes(self._unwritten))
+            self._unwritten.clear()
 
     @staticmethod
     def _append(path: Path, data: bytes) -> None:
+        """All of it, or nothing and an OSError."""
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "ab") as file:
-            file.write(data)
+        try:
+            start = os.fstat(fd).st_size
+            if os.write(fd, data) < len(data):
+                os.ftruncate(fd, start)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(fd)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from agent.core import events as ev
-from agent.core.model import Failure, LaunchConfig
+from agent.core.model import Failure, Gpu, LaunchConfig
 from agent.core.state import Launch, LaunchStage
 from agent.core.views.basics import duration
 from agent.following import LogFollower, patiently
@@ -31,9 +31,10 @@ AFTERMATH_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What every watch of a session works with."""
+    """What every launch of a session works with. `gpus` are those of the target that may be used."""
 
     target: Target
+    gpus: tuple[Gpu, ...]
     kind: ServerKind
     folder: SessionFolder
     history: LoadHistory

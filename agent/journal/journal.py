@@ -4,6 +4,7 @@ A record is one line `{"seq": n, "event": ..., "data": ..., "crc": "8 hex digits
 line up to it. A torn last line is moved to `journal.torn`, never appended to.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -26,6 +27,14 @@ class JournalError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class JournalFull(JournalError):
+    """The disk does not take an event now; it may later. `reason` is the system's word for why."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"cannot write {path}: {reason}", "free some space; nothing new is started until then")
+        self.reason = reason
 
 
 class Journal:
@@ -54,20 +63,19 @@ class Journal:
     def append(self, event: Event) -> None:
         """Write one event; on return it survives a crash of tunebot, and of the machine unless it is progress.
 
-        Raises JournalError where the disk does not take it: the event must then not be acted on.
+        Raises JournalFull where the disk does not take it: the event must then not be acted on.
         """
         line = _line(self._seq + 1, self.redact(encode(event)))
         start = os.fstat(self._fd).st_size
         try:
             written = os.write(self._fd, line)
             if written < len(line):
-                raise OSError(28, "no space left on device")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if not isinstance(event, _TICKS):
                 os.fdatasync(self._fd)
         except OSError as error:
             os.ftruncate(self._fd, start)
-            hint = "free some space; nothing new is started until then"
-            raise JournalError(f"cannot write {self.path}: {error.strerror}", hint) from error
+            raise JournalFull(self.path, error.strerror or str(error)) from error
         self._seq += 1
 
     def close(self) -> None:

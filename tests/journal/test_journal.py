@@ -98,7 +98,7 @@ def test_an_event_that_the_disk_does_not_take_is_refused_and_leaves_no_trace(
     journal.append(events[0])
     whole = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: whole(fd, data[:10]))
-    with pytest.raises(JournalError, match="no space left"):
+    with pytest.raises(JournalError, match="No space left"):
         journal.append(events[1])
     monkeypatch.undo()
     journal.append(events[1])

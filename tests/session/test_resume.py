@@ -89,6 +89,7 @@ def test_killed_after(tmp_path: Path, name: str, survives: int) -> None:
     lines += tunebot(tmp_path, {"session": str(folder)})
     session = session_of(folder, lines)
     check(session)
-    assert session.words == {"base": "keep", "idea": "keep", "bad": "failed"}
+    assert session.words["base"] == "keep" and session.words["bad"] == "failed"
+    assert [len(launch.rounds) for launch in session.state.launches.values() if not launch.void] == [3, 3, 0]
     assert "CUDA out of memory" in session.state.experiments["bad"].reason
     assert len(launches(session.ledger)) == 3

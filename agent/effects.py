@@ -139,7 +139,7 @@ class TargetEffects:
         try:
             grace_s = self.kind.stop_grace_s if command.drains else STOP_GRACE_S
             report = await self.target.stop(command.launch, grace_s)
-            if not await self.launcher.finish_log(command.launch):
+            if not await self.launcher.finish_log(command.launch, submit):
                 text = f"the copy of the log of launch {command.launch} is not complete; all of it is on the target"
                 submit(ev.Noted(at=time.time(), text=text))
         except TargetUnusable as error:

@@ -2,14 +2,15 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from agent.core import commands as do
 from agent.core import events as ev
 from agent.core.model import Failure, LaunchConfig, Phase
 from agent.core.state import LaunchStage
-from agent.following import LogFollower, patiently
+from agent.following import LogFollower
+from agent.patience import patiently
 from agent.ports import LaunchSpec, LaunchVoid, Started, TargetBusy, TargetGone, TargetUnusable
 from agent.targets.holders import holders
 from agent.watching import Setting, Submit, Watcher
@@ -25,12 +26,15 @@ SHOWN = 4
 class Launcher:
     """Starts launches of one kind of server on one target.
 
-    `owner` is who holds the GPUs, for others to see. Where another holds them, a launcher that `waits` does so.
+    `owner` is who holds the GPUs, for others to see. Where another holds them, a launcher that `waits` does so, and
+    so does one that has launched before: a campaign is not given up because somebody was quicker between two loads.
     """
 
     setting: Setting
     owner: str
     waits: bool
+    launched: set[str] = field(default_factory=set)
+    logs: dict[str, LogFollower] = field(default_factory=dict)
 
     async def run(self, launch: str, config: LaunchConfig, submit: Submit) -> None:
         """Start and watch until the server dies; ends in ServerFailed.
@@ -65,7 +69,8 @@ class Launcher:
             submit(_not_started(launch, error))
         else:
             self._tell_started(launch, config, started, submit)
-            await self._watch(Watcher(self.setting, launch, config, started.port, submit), launch, submit)
+            log = self._log(launch, submit)
+            await self._watch(Watcher(self.setting, launch, config, started.port, log, submit), launch, submit)
 
     async def rejoin(self, command: do.RejoinServer, submit: Submit) -> None:
         """Go on with a launch that was requested before; ends as `run`, or in LaunchVoid."""
@@ -89,15 +94,23 @@ class Launcher:
             port = started.port
             self._tell_started(launch, config, started, submit)
         assert port is not None, "a launch that was started has a port"
-        watcher = Watcher(self.setting, launch, config, port, submit, age_s)
+        watcher = Watcher(self.setting, launch, config, port, self._log(launch, submit), submit, age_s)
         watcher.rejoin(seen, away_s)
         await self._watch(watcher, launch, submit)
 
-    async def finish_log(self, launch: str) -> bool:
+    async def finish_log(self, launch: str, submit: Submit) -> bool:
         """Copy what a stopped launch printed after its watch ended; whether the copy is complete."""
-        return await LogFollower(self.setting.target, launch, self.setting.folder).finish()
+        return await self._log(launch, submit).finish()
+
+    def _log(self, launch: str, submit: Submit) -> LogFollower:
+        if launch not in self.logs:
+            setting = self.setting
+            tell = partial(_note, submit)
+            self.logs[launch] = LogFollower(setting.target, launch, setting.folder, tell)
+        return self.logs[launch]
 
     def _tell_started(self, launch: str, config: LaunchConfig, started: Started, submit: Submit) -> None:
+        self.launched.add(launch)
         argv = tuple(self.setting.redact(word) for word in self.setting.kind.argv(config, started.port))
         submit(ev.LaunchStarted(at=time.time(), launch=launch, pid=started.pid, port=started.port, argv=argv))
 
@@ -112,13 +125,16 @@ class Launcher:
         gpus, visible = self.setting.gpus, config.env.get("CUDA_VISIBLE_DEVICES")
         if visible is not None:
             gpus = tuple(gpu for gpu in gpus if str(gpu.index) in visible.split(","))
-        if held := await holders(self.setting.target, gpus):
+        # What no process is said to hold may be a desktop's: a note after a stop, and no reason to refuse.
+        held = [holder for holder in await holders(self.setting.target, gpus) if holder.pid is not None]
+        # Whoever holds the lock has a better name than its processes, and the launch itself asks for the lock.
+        if held and not (await self.setting.target.survey())["lock_owner"]:
             hint = "stop what uses them, or choose others: `gpus` in targets.yaml, CUDA_VISIBLE_DEVICES in the playbook"
             raise TargetBusy("; ".join(map(str, held[:SHOWN])), hint)
 
     async def _busy(self, launch: str, error: TargetBusy, submit: Submit) -> None:
         """Others hold the GPUs: leave, or wait a while and have it launched anew."""
-        if not self.waits:
+        if not (self.waits or self.launched):
             submit(_lost(error))
             return
         submit(ev.LoadDoubted(at=time.time(), launch=launch, text=f"waits for the GPUs: {error}"))
@@ -130,6 +146,10 @@ class Launcher:
         if isinstance(asked, str) and asked.isdigit():
             return int(asked)
         return await self.setting.target.free_port()
+
+
+def _note(submit: Submit, text: str) -> None:
+    submit(ev.Noted(at=time.time(), text=text))
 
 
 def _lost(error: TargetUnusable) -> ev.Event:

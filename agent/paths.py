@@ -10,15 +10,26 @@ def state_folder() -> Path:
     return Path(base).expanduser() / "tunebot"
 
 
+def cache_folder() -> Path:
+    """What can be had again (XDG_CACHE_HOME): copies of logs of other machines."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "tunebot"
+
+
 def history_file() -> Path:
     """Durations of earlier loads."""
     return state_folder() / "loads.jsonl"
 
 
+def config_folder() -> Path:
+    """The user's configuration (XDG_CONFIG_HOME): targets.yaml, the keys of hosts."""
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "tunebot"
+
+
 def targets_files() -> tuple[Path, Path]:
     """Where machines have names: the project's file, which wins, and the user's (XDG_CONFIG_HOME)."""
-    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path("targets.yaml"), Path(base).expanduser() / "tunebot" / "targets.yaml"
+    return Path("targets.yaml"), config_folder() / "targets.yaml"
 
 
 def shipped_playbooks() -> Path:

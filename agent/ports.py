@@ -132,6 +132,8 @@ class Target(Protocol):
     name: str
     reach: Reach
     """Whether it can be reached. Calls wait while it cannot, but for `launch_status`, `read_log` and `stop`."""
+    trees: Mapping[str, str]
+    """Folders that research may read beside those of the playbook, by the name of source that each gets."""
 
     async def host(self) -> Host:
         """Facts about the machine. Raises TargetUnusable."""
@@ -198,14 +200,11 @@ class Target(Protocol):
     async def launch_status(self, launch: str) -> LaunchStatus:
         """What the host knows of a launch."""
 
-    async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> bytes:
-        """Bytes of the launch's merged output from `offset`; empty at its present end.
+    async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> LogPiece:
+        """Bytes of the launch's merged output from `offset`, and which file they are from; none at its present end.
 
         Raises TargetUnreachable at once where the target cannot be reached.
         """
-
-    async def read_log_piece(self, launch: str, offset: int, limit: int = 1 << 20) -> LogPiece:
-        """As `read_log`, with what tells a log that was rotated or truncated."""
 
     async def port_owners(self, launch: str, port: int) -> PortOwners:
         """Whose sockets listen on the port."""

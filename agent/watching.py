@@ -10,7 +10,8 @@ from agent.core import events as ev
 from agent.core.model import Failure, Gpu, LaunchConfig
 from agent.core.state import Launch, LaunchStage
 from agent.core.views.basics import duration
-from agent.following import LogFollower, patiently
+from agent.following import LogFollower
+from agent.patience import patiently
 from agent.ports import LaunchStatus, LoadHistory, ServerKind, Target, TargetUnreachable, WatchUpdate
 from agent.redact import Redactor
 from agent.session import SessionFolder
@@ -45,7 +46,14 @@ class Watcher:
     """Follows one started launch."""
 
     def __init__(
-        self, setting: Setting, launch: str, config: LaunchConfig, port: int, submit: Submit, age_s: float = 0.0
+        self,
+        setting: Setting,
+        launch: str,
+        config: LaunchConfig,
+        port: int,
+        log: LogFollower,
+        submit: Submit,
+        age_s: float = 0.0,
     ) -> None:
         """The launch was started `age_s` seconds ago."""
         self._with, self._launch, self._config, self._port, self._submit = setting, launch, config, port, submit
@@ -53,7 +61,7 @@ class Watcher:
         self._away_s = 0.0
         self._rejoined, self._ready = False, False
         self._gave_up = ""
-        self._log = LogFollower(setting.target, launch, setting.folder)
+        self._log = log
         self._reading = asyncio.Lock()
         self._model = setting.kind.model_of(config.args)
         self._how = _how(config)

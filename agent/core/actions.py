@@ -9,12 +9,15 @@ def cannot_skip(state: State, experiment: str) -> str | None:
     found = state.experiments[experiment]
     if found.stage is Stage.ENDED:
         return f"{experiment} has ended"
-    return None if found.stage is Stage.TODO else f"{experiment} runs: e ends its launch"
+    may = found.stage in (Stage.PROPOSED, Stage.TODO)
+    return None if may else f"{experiment} runs: e ends its launch"
 
 
 def cannot_retry(state: State, experiment: str) -> str | None:
     """Why an experiment cannot be tried again, None if it can."""
     found = state.experiments[experiment]
+    if found.stage is Stage.PROPOSED:
+        return f"{experiment} is proposed: y shows what it would run"
     if found.stage is not Stage.ENDED:
         return f"{experiment} has not ended"
     return f"{experiment} is kept: nothing to retry" if found.verdict and found.verdict.word == "keep" else None

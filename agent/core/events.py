@@ -16,6 +16,7 @@ from agent.core.model import (
     Phase,
     Quote,
     RoundMetrics,
+    Spent,
     Task,
     TaskStatus,
     Verdict,
@@ -93,6 +94,28 @@ class TaskProgressed(Event):
 
     task: str
     action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUsed(Event):
+    """An LLM's call of a tool that only reads: what it asked for (as JSON, redacted), and how many bytes it got.
+
+    `refused` says why nothing was read, if so.
+    """
+
+    task: str
+    tool: str
+    asked: str
+    bytes: int
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmSpent(Event):
+    """What a question has used, after each turn of the LLM."""
+
+    task: str
+    spent: Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,6 +330,14 @@ class ExperimentAdded(Wish):
     """A person added an experiment to the plan."""
 
     spec: Experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalApproved(Wish):
+    """A person approved a proposed experiment: exactly what `digest` stands for would run."""
+
+    experiment: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

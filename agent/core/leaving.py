@@ -34,6 +34,8 @@ def leaving(state: State) -> Leaving:
     return Leaving(
         server=launch.experiment if launch else "",
         doing=doing,
-        unfinished=sum(experiment.stage is not Stage.ENDED for experiment in state.experiments.values()),
+        unfinished=sum(
+            experiment.stage not in (Stage.ENDED, Stage.PROPOSED) for experiment in state.experiments.values()
+        ),
         tasks=sum(task.status is None for task in state.tasks.values()),
     )

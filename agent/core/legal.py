@@ -14,7 +14,8 @@ EXPERIMENT_MOVES: Mapping[type[ev.Event], frozenset[Stage]] = {
     ev.PrepareRequested: frozenset({Stage.TODO}),
     ev.PrepareFinished: frozenset({Stage.PREPARING}),
     ev.VerdictReached: frozenset({Stage.RUNNING}),
-    ev.ExperimentSkipped: frozenset({Stage.TODO}),
+    ev.ProposalApproved: frozenset({Stage.PROPOSED}),
+    ev.ExperimentSkipped: frozenset({Stage.PROPOSED, Stage.TODO}),
     ev.ExperimentRetried: frozenset({Stage.ENDED}),
     ev.ResearchAdded: frozenset(Stage),
 }
@@ -66,7 +67,7 @@ def check_legal(state: State, event: ev.Event) -> str:
     if isinstance(event, ev.LaunchRequested):
         _check_launch(state, event)
         return event.experiment
-    if isinstance(event, ev.TaskProgressed | ev.TaskFinished | ev.TaskAbandoned):
+    if isinstance(event, ev.TaskProgressed | ev.ToolUsed | ev.LlmSpent | ev.TaskFinished | ev.TaskAbandoned):
         task = state.tasks.get(event.task)
         if task is None or task.status is not None:
             raise IllegalTransition(state, event, event.task, "ended" if task else "unknown")

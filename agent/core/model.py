@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from agent.playbook.model import Args, ArgValue, Env, PreflightEntry, ResearchEntry, VerdictWord
+from agent.playbook.model import Args, ArgValue, Env, Experiment, PreflightEntry, ResearchEntry, VerdictWord
 
 
 class Phase(StrEnum):
@@ -41,11 +41,17 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """The machine that a target leads to. `simulated` hosts say so wherever their results are shown."""
+    """The machine that a target leads to. `simulated` hosts say so wherever their results are shown.
+
+    `cuda` is the newest version that the driver runs; `links` has a row and a column for each GPU, in the words of
+    `nvidia-smi topo -m` (NV18, PIX, SYS). Both are empty where nobody can say.
+    """
 
     name: str
     simulated: bool = False
     gpus: tuple[Gpu, ...] = ()
+    cuda: str = ""
+    links: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +63,45 @@ class Quote:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One statement of an LLM, with the line that it cites and what it says stands there.
+
+    `found`: the quote has 20 characters or more and stands within three lines of the cited one, in what the tools of
+    this task returned. That is no proof of the statement.
+    """
+
+    text: str
+    path: str
+    line: int
+    quote: str
+    found: bool
+
+
+Confidence = Literal["low", "medium", "high"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What an LLM answered: Markdown, its claims, the risks that it sees, how sure it says it is."""
+
+    text: str
+    claims: tuple[Claim, ...]
+    risks: tuple[str, ...]
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a question to an LLM has used so far. `cost_usd` is None where the model's prices are not known."""
+
+    calls: int = 0
+    read_bytes: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+
 PreflightOutcome = Literal["fails", "no-effect", "fine", "unknown"]
 
 
@@ -65,13 +110,16 @@ class Finding:
     """What a background task found.
 
     `summary` is one line for the board. `requires` are flags that the source demands beside those of the experiment.
-    `outcome` is set by preflights only; the first two values rule the experiment out.
+    `outcome` is set by preflights only; the first two values rule the experiment out. `answer` and `proposal` are an
+    LLM's; a proposal is an experiment that waits for a person.
     """
 
     summary: str
     quotes: tuple[Quote, ...] = ()
     requires: Args = field(default_factory=dict)
     outcome: PreflightOutcome | None = None
+    answer: Answer | None = None
+    proposal: Experiment | None = None
 
 
 TaskKind = Literal["preflight", "grep", "read", "ask", "probe"]
@@ -83,6 +131,7 @@ class Task:
     """One piece of background work for an experiment.
 
     `config` is the launch configuration that the experiment would have: preflights and research are about it.
+    `board` is what is known so far, for a question to an LLM.
     """
 
     id: str
@@ -93,6 +142,7 @@ class Task:
     config: "LaunchConfig"
     needed: bool
     gpu: bool = False
+    board: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

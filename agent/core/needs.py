@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent.core.model import Quote
-from agent.core.plan import approvals_needed, config_of
+from agent.core.model import LaunchConfig, Quote
+from agent.core.plan import approvals_needed, config_of, flag_words, proposal_digest
 from agent.core.state import Stage, State, TaskState
+from agent.core.views.flags import shown_args, shown_env
 from agent.playbook.model import Args, ArgValue
 
 READABLE = 8000
@@ -50,6 +51,25 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """An experiment that an LLM proposed. `command` is the argv of its launch as it would be executed, with `env`.
+
+    `changes` are (flag or variable, value of its parent, its value); `digest` stands for exactly these bytes.
+    """
+
+    key: str
+    experiment: str
+    based_on: str
+    why: str
+    target: str
+    command: tuple[str, ...]
+    env: tuple[tuple[str, str | None], ...]
+    changes: tuple[tuple[str, ArgValue, ArgValue], ...]
+    digest: str
+    quotes: tuple[Quote, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MissingKey:
     """A question that cannot be asked without a key for the LLM."""
 
@@ -60,14 +80,14 @@ class MissingKey:
     summary: str
 
 
-Need = Approval | Completion | MissingKey
+Need = Approval | Completion | Proposal | MissingKey
 
 
 def needs(state: State) -> tuple[Need, ...]:
     """All that waits for a person, what holds up a launch first; nothing once the session has ended."""
     if state.ending:
         return ()
-    return (*_approvals(state), *_completions(state), *_missing_keys(state))
+    return (*_approvals(state), *_completions(state), *_proposals(state), *_missing_keys(state))
 
 
 def target_name(state: State) -> str:
@@ -100,9 +120,10 @@ def _approvals(state: State) -> Iterator[Approval]:
 
 
 def _completions(state: State) -> Iterator[Completion]:
-    if state.playbook.accept == "resolver":
-        return
     for task in state.tasks.values():
+        # By `accept: resolver` the source's are added without asking, an LLM's never.
+        if state.playbook.accept == "resolver" and task.task.kind != "ask":
+            continue
         if completion := _completion(state, task):
             yield completion
 
@@ -125,6 +146,33 @@ def _completion(state: State, task: TaskState) -> Completion | None:
         quotes=task.finding.quotes,
         from_llm=task.task.kind == "ask",
     )
+
+
+def _proposals(state: State) -> Iterator[Proposal]:
+    for experiment in state.experiments.values():
+        if experiment.stage is not Stage.PROPOSED or experiment.spec.based_on is None:
+            continue
+        parent, config = config_of(state, experiment.spec.based_on), config_of(state, experiment.id)
+        before, after = _settings(parent), _settings(config)
+        names = dict.fromkeys((*before, *after))
+        task = state.tasks.get(experiment.proposed_by or "")
+        yield Proposal(
+            key=f"{experiment.id}/proposal",
+            experiment=experiment.id,
+            based_on=experiment.spec.based_on,
+            why=experiment.spec.why,
+            target=target_name(state),
+            command=(*config.command, *flag_words(shown_args(config.args))),
+            env=tuple(shown_env(config.env).items()),
+            changes=tuple((n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)),
+            digest=proposal_digest(state, experiment.id),
+            quotes=task.finding.quotes if task and task.finding else (),
+        )
+
+
+def _settings(config: LaunchConfig) -> dict[str, ArgValue]:
+    args = {f"--{flag}": value for flag, value in shown_args(config.args).items()}
+    return {**args, **shown_env(config.env)}
 
 
 def _missing_keys(state: State) -> Iterator[MissingKey]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from agent.core.model import LaunchConfig
 from agent.core.state import ExperimentState, State
-from agent.playbook.model import ArgValue, Experiment, Playbook, PrepareStep
+from agent.playbook.model import Args, ArgValue, Experiment, Playbook, PrepareStep
 
 
 def lineage(experiments: Mapping[str, ExperimentState], experiment: str) -> list[ExperimentState]:
@@ -45,6 +45,25 @@ def overlay(playbook: Playbook, chain: list[ExperimentState]) -> LaunchConfig:
         version=version,
         load_timeout_s=server.load_timeout,
     )
+
+
+def flag_words(args: Args) -> Iterator[str]:
+    """The flags as argv elements, in the order of the playbook."""
+    for name, value in args.items():
+        if value is None or value is False:
+            continue
+        yield f"--{name}"
+        if isinstance(value, tuple):
+            yield from value
+        elif value is not True:
+            yield value
+
+
+def proposal_digest(state: State, experiment: str) -> str:
+    """Twelve hex digits that stand for exactly what a proposed experiment would run, and where."""
+    config = config_of(state, experiment)
+    content = [state.host.name, experiment, list(config.command), dict(config.args), dict(config.env)]
+    return hashlib.sha256(json.dumps(content, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def step_digest(playbook: Playbook, step: PrepareStep) -> str:

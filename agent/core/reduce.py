@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from agent.core import commands as do
 from agent.core import events as ev
 from agent.core.legal import OVER, IllegalTransition, check_legal
 from agent.core.model import Failure, Verdict
+from agent.core.plan import proposal_digest
 from agent.core.reactions import commands_of
 from agent.core.state import ExperimentState, Launch, LaunchStage, Round, Stage, State, TaskState
 from agent.playbook.model import VerdictWord
@@ -77,8 +79,27 @@ def _task_progressed(state: State, event: ev.TaskProgressed) -> State:
     return state.with_task(event.task, action=event.action)
 
 
+def _tool_used(state: State, event: ev.ToolUsed) -> State:
+    return state.with_task(event.task, action=f"{event.tool} {event.asked}")
+
+
+def _llm_spent(state: State, event: ev.LlmSpent) -> State:
+    return state.with_task(event.task, spent=event.spent)
+
+
 def _task_finished(state: State, event: ev.TaskFinished) -> State:
-    return state.with_task(event.task, status=event.status, finding=event.finding, ended_at=event.at)
+    state = state.with_task(event.task, status=event.status, finding=event.finding, ended_at=event.at)
+    spec = event.finding.proposal
+    if spec is None or spec.based_on not in state.experiments:
+        return state
+    spec = spec.model_copy(update={"id": _free_id(state, spec.id)})
+    proposed = ExperimentState(spec=spec, stage=Stage.PROPOSED, proposed_by=event.task)
+    return replace(state, experiments={**state.experiments, spec.id: proposed})
+
+
+def _free_id(state: State, wanted: str) -> str:
+    names = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
+    return next(name for name in names if name not in state.experiments)
 
 
 def _ruled_out(state: State, event: ev.ExperimentRuledOut) -> State:
@@ -115,6 +136,12 @@ def _added(state: State, event: ev.ExperimentAdded) -> State:
     if spec.id in state.experiments or spec.based_on not in state.experiments:
         raise IllegalTransition(state, event, spec.id, "with its id taken or its parent unknown")
     return replace(state, experiments={**state.experiments, spec.id: ExperimentState(spec=spec)})
+
+
+def _proposal_approved(state: State, event: ev.ProposalApproved) -> State:
+    if proposal_digest(state, event.experiment) != event.digest:
+        raise IllegalTransition(state, event, event.experiment, "other than what was approved")
+    return state.with_experiment(event.experiment, stage=Stage.TODO)
 
 
 def _research_added(state: State, event: ev.ResearchAdded) -> State:
@@ -301,6 +328,8 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.Noted: _noted,
     ev.TaskRequested: _task_requested,
     ev.TaskProgressed: _task_progressed,
+    ev.ToolUsed: _tool_used,
+    ev.LlmSpent: _llm_spent,
     ev.TaskFinished: _task_finished,
     ev.ExperimentRuledOut: _ruled_out,
     ev.ExperimentNotReached: _not_reached,
@@ -310,6 +339,7 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.ExperimentSkipped: _skipped,
     ev.ExperimentRetried: _retried,
     ev.ResearchAdded: _research_added,
+    ev.ProposalApproved: _proposal_approved,
     ev.ApprovalGiven: _approved,
     ev.PauseSet: _paused,
     ev.LaunchAbandoned: _abandoned,

@@ -4,26 +4,14 @@ The engine asks again after every event until there is nothing to decide, so eac
 tried in the order of `_RULES`: what needs no waiting first, then the background lane, then the server lane.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
+from agent.core import background
 from agent.core import events as ev
-from agent.core.model import Task, TaskKind
-from agent.core.plan import approvals_needed, config_of, lineage
+from agent.core.plan import approvals_needed, config_of
 from agent.core.state import ExperimentState, Launch, LaunchStage, Stage, State
 from agent.core.verdict import judge
-from agent.playbook.model import (
-    AskEntry,
-    Experiment,
-    GrepEntry,
-    PreflightEntry,
-    ProbeEntry,
-    ReadEntry,
-    ResearchEntry,
-    VerdictWord,
-)
-
-BACKGROUND_TASKS = 4
-"""How many background tasks run at a time."""
+from agent.playbook.model import Experiment, VerdictWord
 
 # A child inherits its parent's flags: where the parent could not run, neither can the child.
 _BARREN: frozenset[VerdictWord] = frozenset({"failed", "ruled-out", "not-reached"})
@@ -44,23 +32,6 @@ def next_decision(state: State) -> ev.Event | None:
 
 def _todo(state: State) -> Iterator[ExperimentState]:
     return (e for e in state.experiments.values() if e.stage is Stage.TODO)
-
-
-def _rule_out(state: State) -> ev.Event | None:
-    for task in state.tasks.values():
-        experiment = state.experiments[task.task.experiment]
-        if experiment.stage is not Stage.TODO or experiment.overruled or task.task.kind != "preflight":
-            continue
-        if task.finding and task.finding.outcome in ("fails", "no-effect"):
-            word = "would fail" if task.finding.outcome == "fails" else "would have no effect"
-            return ev.ExperimentRuledOut(
-                at=state.now,
-                experiment=experiment.id,
-                task=task.task.id,
-                reason=f"{word}: {task.finding.summary}",
-                evidence=task.finding.quotes,
-            )
-    return None
 
 
 def _give_up(state: State) -> ev.Event | None:
@@ -99,22 +70,6 @@ def _word(state: State, experiment: str) -> VerdictWord | None:
     return found.verdict.word if found.stage is Stage.ENDED and found.verdict else None
 
 
-def _complete(state: State) -> ev.Event | None:
-    if state.playbook.accept != "resolver":
-        return None
-    for task in state.tasks.values():
-        if not task.finding or not task.finding.requires:
-            continue
-        experiment = state.experiments[task.task.experiment]
-        if experiment.stage is not Stage.TODO:
-            continue
-        present = config_of(state, experiment.id).args
-        adds = {flag: value for flag, value in task.finding.requires.items() if present.get(flag) != value}
-        if adds:
-            return ev.ExperimentCompleted(at=state.now, experiment=experiment.id, adds=adds, task=task.task.id)
-    return None
-
-
 def _reopen(state: State) -> ev.Event | None:
     for base in state.experiments.values():
         if not base.spec.revisit or base.stage is not Stage.ENDED or not base.verdict or base.verdict.word in _BARREN:
@@ -127,74 +82,6 @@ def _reopen(state: State) -> ev.Event | None:
                 return ev.ExperimentReopened(
                     at=state.now, experiment=name, spec=old.spec.model_copy(update=change | {"server": None})
                 )
-    return None
-
-
-_TITLES: Mapping[type, tuple[TaskKind, Callable[..., str]]] = {
-    GrepEntry: ("grep", lambda e: e.task.pattern),
-    ReadEntry: ("read", lambda e: f"{e.task.file} around {e.task.around}"),
-    AskEntry: ("ask", lambda e: e.task),
-    ProbeEntry: ("probe", lambda e: " ".join(e.task.run)),
-}
-
-
-def _task_of(state: State, experiment: ExperimentState, key: str, entry: PreflightEntry | ResearchEntry) -> Task:
-    kind, title = _TITLES.get(type(entry), ("preflight", lambda e: _check_title(e)))
-    return Task(
-        id=f"{experiment.id}/{key}",
-        experiment=experiment.id,
-        kind=kind,
-        title=title(entry),
-        entry=entry,
-        config=config_of(state, experiment.id),
-        needed=getattr(entry, "needed", True),
-        gpu=isinstance(entry, ProbeEntry) and entry.task.gpu,
-    )
-
-
-def _check_title(entry: PreflightEntry) -> str:
-    """`table-has-key TABLE`: what is checked, by its kind and the name that says most."""
-    check = entry.check
-    subject = next((value for name in ("table", "name", "module") if (value := getattr(check, name, None))), "")
-    return f"{type(entry).model_fields['check'].alias} {subject}".rstrip()
-
-
-def _is_prepared(state: State, experiment: ExperimentState) -> bool:
-    """Whether the environment it would run in exists: nothing can be read of one that is not built yet."""
-    return all(link.prepared == len(link.spec.prepare) for link in lineage(state.experiments, experiment.id))
-
-
-def _unstarted(state: State) -> Iterator[Task]:
-    """Preflights of all experiments ahead, then the research, in the playbook's order."""
-    prepared = [e for e in state.experiments.values() if _is_prepared(state, e)]
-    for experiment in (e for e in prepared if e.stage is Stage.TODO):
-        for index, check in enumerate(experiment.spec.preflight):
-            if f"{experiment.id}/check{index + 1}" not in state.tasks:
-                yield _task_of(state, experiment, f"check{index + 1}", check)
-    # What is asked about the experiment that loads right now is of use for the next ones.
-    for experiment in prepared:
-        planned = experiment.spec.research if experiment.stage in (Stage.TODO, Stage.RUNNING) else ()
-        keyed = [(str(n), entry) for n, entry in enumerate(planned, 1)]
-        keyed += [(f"asked{n}", entry) for n, entry in enumerate(experiment.asked, 1)]
-        for key, entry in keyed:
-            if f"{experiment.id}/{key}" not in state.tasks:
-                yield _task_of(state, experiment, key, entry)
-
-
-def _running_tasks(state: State) -> list[Task]:
-    return [t.task for t in state.tasks.values() if t.status is None]
-
-
-def _background(state: State) -> ev.Event | None:
-    running = _running_tasks(state)
-    if state.measuring or len(running) >= BACKGROUND_TASKS:
-        return None
-    for task in _unstarted(state):
-        if not task.gpu:
-            return ev.TaskRequested(at=state.now, task=task)
-        # A probe that needs a GPU has the machine to itself: nothing loaded, no other such probe.
-        if state.current is None and not any(other.gpu for other in running):
-            return ev.TaskRequested(at=state.now, task=task)
     return None
 
 
@@ -255,7 +142,7 @@ def _next_experiment(state: State) -> ev.Event | None:
         return None
     if experiment.prepared < len(experiment.spec.prepare):
         return ev.PrepareRequested(at=state.now, experiment=experiment.id, step=experiment.prepared)
-    if _must_wait(state, experiment):
+    if background.must_wait(state, experiment):
         return None
     attach = experiment.spec.baseline == "attach" and not experiment.launches
     return _request_launch(state, experiment.id, "attach" if attach else "measure")
@@ -283,12 +170,6 @@ def _is_runnable(state: State, experiment: ExperimentState) -> bool:
 def missing_approvals(state: State, spec: Experiment) -> list[str]:
     """The `ID@HASH` of each step of an experiment that nobody approved yet."""
     return [needed for needed in approvals_needed(state.playbook, spec) if needed not in state.approved]
-
-
-def _must_wait(state: State, experiment: ExperimentState) -> bool:
-    """Its preflights and the answers that it needs come first; so does a probe that has a GPU."""
-    unanswered = [*_unstarted(state), *_running_tasks(state)]
-    return any(task.gpu or (task.needed and task.experiment == experiment.id) for task in unanswered)
 
 
 def _request_launch(state: State, experiment: str, purpose: ev.Purpose) -> ev.Event:
@@ -325,7 +206,7 @@ def _finish(state: State) -> ev.Event | None:
 
 def _complete_session(state: State, serving: str | None) -> ev.Event | None:
     """With a person at the screen the session goes on until that person leaves."""
-    return None if state.attended or _running_tasks(state) else _end(state, "completed", serving)
+    return None if state.attended or background.running_tasks(state) else _end(state, "completed", serving)
 
 
 def _to_serve(state: State) -> str | None:
@@ -355,4 +236,13 @@ def _end(state: State, ending: ev.Ending, serving: str | None) -> ev.Event:
     return ev.SessionEnded(at=state.now, ending=ending, serving=serving)
 
 
-_RULES = (_rule_out, _give_up, _complete, _reopen, _background, _current_launch, _next_experiment, _finish)
+_RULES = (
+    background.rule_out,
+    _give_up,
+    background.complete,
+    _reopen,
+    background.start_task,
+    _current_launch,
+    _next_experiment,
+    _finish,
+)

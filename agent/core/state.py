@@ -15,6 +15,7 @@ from agent.core.model import (
     Phase,
     Quote,
     RoundMetrics,
+    Spent,
     Task,
     TaskStatus,
     Verdict,
@@ -23,8 +24,9 @@ from agent.playbook.model import Args, Experiment, Playbook, ResearchEntry
 
 
 class Stage(StrEnum):
-    """Where an experiment stands."""
+    """Where an experiment stands. A proposed one waits for a person and is nothing to be done yet."""
 
+    PROPOSED = "proposed"
     TODO = "todo"
     PREPARING = "preparing"
     RUNNING = "running"
@@ -45,7 +47,10 @@ class LaunchStage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskState:
-    """A background task that was started; `status` is None while it runs."""
+    """A background task that was started; `status` is None while it runs.
+
+    `spent` is what a question to an LLM has used.
+    """
 
     task: Task
     started_at: float
@@ -53,6 +58,7 @@ class TaskState:
     status: TaskStatus | None = None
     ended_at: float | None = None
     finding: Finding | None = None
+    spent: Spent | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +116,7 @@ class ExperimentState:
     """An experiment and all that became of it.
 
     `asked` is research that a person added. `overruled` experiments run whatever preflights and `when` say.
+    `proposed_by` is the task of the LLM that proposed it.
     """
 
     spec: Experiment
@@ -124,6 +131,7 @@ class ExperimentState:
     reopened_as: str | None = None
     asked: tuple[ResearchEntry, ...] = ()
     overruled: bool = False
+    proposed_by: str | None = None
 
     @property
     def id(self) -> str:
@@ -174,8 +182,8 @@ class State:
 
     @property
     def finished(self) -> bool:
-        """Whether every experiment has ended."""
-        return all(experiment.stage is Stage.ENDED for experiment in self.experiments.values())
+        """Whether every experiment of the plan has ended; a proposed one is none of it."""
+        return all(experiment.stage in (Stage.ENDED, Stage.PROPOSED) for experiment in self.experiments.values())
 
     @property
     def measuring(self) -> bool:

@@ -32,7 +32,7 @@ class TargetResearcher:
             return "failed", Finding(summary=sentence(str(error), self._redact), outcome=outcome)
 
     async def _run(self, task: Task, progress: Progress) -> Result:
-        sources = Sources(self._target, task.config.source, self._redact)
+        sources = Sources(self._target, {**self._target.trees, **task.config.source}, self._redact)
         match task.entry:
             case GrepEntry(task=entry):
                 return await grep_task(sources, entry, progress)

@@ -1,4 +1,4 @@
-"""Which files of the target research may read: `name:relative/path` under the roots that the playbook names.
+"""Which files of the target research may read: `name:relative/path` under the roots that playbook and target name.
 
 Names are checked twice: as written, and again after the target has resolved symbolic links. Between that and the
 read, somebody who can write the tree could still swap a link; who can do that can edit the server as well.

@@ -17,18 +17,6 @@ TRY_TIMEOUT_S = 10.0
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 
-def flag_words(args: Args) -> Iterator[str]:
-    """The flags as argv elements, in the order of the playbook."""
-    for name, value in args.items():
-        if value is None or value is False:
-            continue
-        yield f"--{name}"
-        if isinstance(value, tuple):
-            yield from value
-        elif value is not True:
-            yield value
-
-
 def with_address(args: Args, port: int) -> Args:
     """The flags with a loopback address, unless the playbook gives its own."""
     return {**args, **{k: v for k, v in {"host": "127.0.0.1", "port": str(port)}.items() if args.get(k) is None}}

@@ -5,13 +5,13 @@ import re
 import httpx
 
 from agent.core.model import FlagCheck, LaunchConfig, Phase
+from agent.core.plan import flag_words
 from agent.playbook.model import Args
 from agent.ports import PhaseMark
 from agent.servers.common import (
     TRY_TIMEOUT_S,
     check_flag,
     fetch_json,
-    flag_words,
     generates,
     requested_flags,
     with_address,

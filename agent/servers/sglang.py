@@ -5,6 +5,7 @@ import re
 import httpx
 
 from agent.core.model import FlagCheck, LaunchConfig, Phase
+from agent.core.plan import flag_words
 from agent.playbook.model import Args
 from agent.ports import PhaseMark
 from agent.servers.common import (
@@ -12,7 +13,6 @@ from agent.servers.common import (
     Json,
     check_flag,
     fetch_json,
-    flag_words,
     generates,
     post_ok,
     requested_flags,

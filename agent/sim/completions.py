@@ -16,6 +16,8 @@ from agent.sim.web import Reply, json_reply
 if TYPE_CHECKING:
     from agent.sim.endpoints import Service
 
+PROMPT_MARK = 16
+"""Characters of a prompt that the ledger keeps: enough to tell which round asked."""
 LOGPROB = -0.25
 GARBLED_LOGPROB = -4.0
 
@@ -230,7 +232,8 @@ class Run:
             await source.aclose()
             service.busy(-1)
             counts = {"prompt_tokens": len(form.tokens), "completion_tokens": self.done, "cached_tokens": self.cached}
-            append(service.ledger, "request", start=began, first=first, end=time.time(), ok=ok, **counts)
+            told = {"prompt": str(form.prompt)[:PROMPT_MARK], "start": began, "first": first, "end": time.time()}
+            append(service.ledger, "request", ok=ok, **told, **counts)
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """The generation as server-sent events."""

@@ -160,11 +160,9 @@ def _link(world: World, row: int, column: int, per_node: int) -> str:
 def table(world: World, root: str, states: list[dict[str, Any]]) -> str:
     """The answer without arguments, in short."""
     rule = "+" + "-" * 77 + "+\n"
-    lines = [
-        rule,
-        f"| {f'NVIDIA-SMI {world.gpu.driver}   Driver Version: {world.gpu.driver}   (simulated)':<75} |\n",
-        rule,
-    ]
+    driver, cuda = world.gpu.driver, world.gpu.cuda
+    head = f"NVIDIA-SMI {driver}   Driver Version: {driver}   CUDA Version: {cuda}   (simulated)"
+    lines = [rule, f"| {head:<75} |\n", rule]
     for gpu in range(world.gpu.count):
         values = facts(world, root, states, gpu)
         used = f"{values['memory.used']}MiB / {values['memory.total']}MiB"

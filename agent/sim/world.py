@@ -74,13 +74,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Gpu:
-    """The GPUs of the host; all alike. `memory_mib` is what nvidia-smi calls memory.total, in MiB."""
+    """The GPUs of the host; all alike.
+
+    `memory_mib` is what nvidia-smi calls memory.total, in MiB; `cuda` the newest version that the driver runs.
+    """
 
     count: int = 8
     name: str = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
     compute_cap: str = "12.0"
     memory_mib: int = 97887
     driver: str = "580.95.05"
+    cuda: str = "13.0"
     power_w: int = 600
 
 

@@ -26,7 +26,7 @@ _HINTS = {
 _REFUSALS = {"locked": TargetBusy, "alive": TargetBusy, "cut-off": LaunchVoid}
 
 
-def order_of(spec: LaunchSpec) -> dict[str, Any]:
+def order_of(spec: LaunchSpec, container: Mapping[str, Any] | None) -> dict[str, Any]:
     """What the wrapper has to know of a launch, beside where launches live."""
     return {
         "launch": spec.launch,
@@ -36,13 +36,14 @@ def order_of(spec: LaunchSpec) -> dict[str, Any]:
         "argv": list(spec.argv),
         "env": dict(spec.env),
         "unset": list(spec.unset),
+        "container": container,
     }
 
 
 def job_order(job: str, argv: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
     """What the wrapper has to know of a command that is run once."""
     order = {"launch": job, "port": 0, "gpus": False, "owner": ""}
-    return {**order, "argv": list(argv), "env": dict(env), "unset": []}
+    return {**order, "argv": list(argv), "env": dict(env), "unset": [], "container": None}
 
 
 def started(answer: Mapping[str, Any]) -> Started:

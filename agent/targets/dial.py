@@ -8,13 +8,13 @@ from typing import Any
 import asyncssh
 
 from agent.ports import TargetUnreachable, TargetUnusable
+from agent.targets.hostkey import HostKeyUnknown, own_known_hosts
 from agent.text import one_line
 
 CONNECT_LIMIT_S = 15.0
 KEEPALIVE_MISSES = 3
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 _KNOWN_HOSTS_OF_ALL = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
-_OWN_KEY = "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,8 @@ class Dialling:
 async def dial(to: Dialling) -> asyncssh.SSHClientConnection:
     """A connection that is logged in.
 
-    Raises TargetUnreachable for what may pass (no route, no answer, no login), else TargetUnusable: an unknown or a
-    changed host key, a configuration that cannot be read.
+    Raises TargetUnreachable for what may pass (no route, no answer, no login), HostKeyUnknown, and else TargetUnusable:
+    a changed host key, a configuration that cannot be read.
     """
     return await _hop(to, to.host, None)
 
@@ -89,7 +89,7 @@ def _known_hosts(options: asyncssh.SSHClientConnectionOptions, shown: str) -> as
         hint = "remove `UserKnownHostsFile none`; tunebot talks to no host whose key it cannot check"
         raise TargetUnusable(f"the SSH configuration turns the checking of the key of {shown} off", hint)
     users = named if isinstance(named, list) and named else _KNOWN_HOSTS
-    files = [Path(str(file)).expanduser() for file in (*users, *_KNOWN_HOSTS_OF_ALL)]
+    files = [Path(str(file)).expanduser() for file in (*users, *_KNOWN_HOSTS_OF_ALL, own_known_hosts())]
     return asyncssh.read_known_hosts([str(file) for file in files if file.is_file()])
 
 
@@ -151,16 +151,16 @@ class _Offered(asyncssh.SSHClient):
 def _about_key(offered: _Offered, known: asyncssh.SSHKnownHosts, shown: str, error: str) -> TargetUnusable:
     if offered.key is None:
         return TargetUnusable(f"the host key of {shown} is refused: {one_line(error)}", "ask the owner of the host")
-    now = f"{offered.key.algorithm.decode()} {offered.key.get_fingerprint()}"
-    before = known.match(*offered.where)[0]
     host, _, port = offered.where
-    entry = f"[{host}]:{port}" if port else host
-    if before:
-        keys = ", ".join(f"{key.algorithm.decode()} {key.get_fingerprint()}" for key in before)
-        hint = (
-            "somebody may be listening in, or the host was installed anew. Ask its owner; "
-            f"only if the new key is right: ssh-keygen -R '{one_line(entry)}'"
-        )
-        return TargetUnusable(f"THE HOST KEY OF {shown} HAS CHANGED: it shows {now}, known is {keys}", hint)
-    hint = f"compare it with what `{_OWN_KEY}` prints on the host; if they agree, run `ssh {shown}` once and say yes"
-    return TargetUnusable(f"the host key of {shown} is not known: {now}", hint)
+    entry = one_line(f"[{host}]:{port}" if port else host)
+    before = known.match(*offered.where)[0]
+    if not before:
+        return HostKeyUnknown(shown, entry, offered.key)
+    now, *keys = (f"{key.algorithm.decode()} {key.get_fingerprint()}" for key in (offered.key, *before))
+    own = own_known_hosts()
+    ours = own.is_file() and asyncssh.read_known_hosts(str(own)).match(*offered.where)[0]
+    hint = (
+        "somebody may be listening in, or the host was installed anew. Ask its owner; "
+        f"only if the new key is right: ssh-keygen -R '{entry}'" + (f" -f '{own}'" if ours else "")
+    )
+    return TargetUnusable(f"THE HOST KEY OF {shown} HAS CHANGED: it shows {now}, known is {', '.join(keys)}", hint)

@@ -13,17 +13,22 @@ NO_GPUS = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_
 """What hides the GPUs from a command."""
 
 
-def gpus_of(result: CommandResult, limit_s: float) -> tuple[Gpu, ...]:
-    """The GPUs in the answer of SMI, which had `limit_s` for it. Raises TargetUnusable where it failed."""
+def smi_lines(result: CommandResult, limit_s: float) -> list[str]:
+    """What nvidia-smi said, which had `limit_s` for it; nothing where it has no GPUs. Raises TargetUnusable."""
     text = decode(result.output, 1 << 16)
     if result.timed_out:
         hint = "a GPU or its driver hangs; look at dmesg, a reboot may be needed"
         raise TargetUnusable(f"nvidia-smi gave no answer in {limit_s:.0f} s", hint)
     if "No devices were found" in text:
-        return ()
+        return []
     if result.exit_code != 0:
         raise TargetUnusable(f"nvidia-smi failed: {one_line(text)}", "repair the driver of the GPUs")
-    return tuple(_gpu(line) for line in text.splitlines() if line.strip())
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def gpus_of(result: CommandResult, limit_s: float) -> tuple[Gpu, ...]:
+    """The GPUs in the answer of SMI, which had `limit_s` for it. Raises TargetUnusable where it failed."""
+    return tuple(_gpu(line) for line in smi_lines(result, limit_s))
 
 
 def _gpu(line: str) -> Gpu:

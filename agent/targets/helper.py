@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.targets import places, wrapper
+from agent.targets.environment import changes_of
 from agent.targets.jobs import Jobs
 from agent.targets.survey import survey
 
@@ -35,14 +36,24 @@ _SIMULATED = ".sim/SIMULATED"
 
 
 def serve(order: dict[str, Any]) -> None:
-    """Answer requests until stdin ends. `order` has nonce, workdir, env, path, quiet and the wrapper's source."""
-    _Helper(order).serve()
+    """Answer requests until stdin ends.
+
+    `order` has nonce, workdir, quiet, the wrapper's source, and what `environment.changes_of` takes.
+    """
+    try:
+        helper = _Helper(order)
+    except places.Unfit as err:
+        head = {"id": 0, "size": 0, "error": "environment", "message": str(err), "hint": err.hint}
+        os.write(1, f"{order['nonce']} {json.dumps(head)}\n".encode())
+        return
+    helper.serve()
 
 
 class _Helper:
     def __init__(self, order: dict[str, Any]) -> None:
         self._mark = order["nonce"].encode() + b" "
-        self._env = _environment(order["env"], order["path"])
+        base = {"HOME": str(Path.home()), **os.environ}
+        self._env = {**base, **changes_of(order, base)}
         self._home = Path(self._env["HOME"])
         self._workdir = self._path(order["workdir"])
         self._source = order["wrapper"].encode()
@@ -147,7 +158,7 @@ class _Helper:
         return {"inode": inode, "length": length}, data
 
     def _start(self, order: dict[str, Any]) -> dict[str, Any]:
-        spec = {name: order[name] for name in ("launch", "port", "gpus", "owner", "argv", "env", "unset")}
+        spec = {name: order[name] for name in ("launch", "port", "gpus", "owner", "argv", "env", "unset", "container")}
         spec.update(runs=str(self._workdir / "runs"), lock=str(self._workdir / "gpu.lock"))
         return self._wrapper("start", spec=spec)
 
@@ -185,14 +196,6 @@ class _Helper:
 
     def _path(self, path: str) -> Path:
         return self._home / (str(self._home) + path[1:] if path.startswith("~/") else path)
-
-
-def _environment(changes: dict[str, str], path: list[str]) -> dict[str, str]:
-    env = {"HOME": str(Path.home()), **os.environ, **changes}
-    env.update({name: env["HOME"] + value[1:] for name, value in changes.items() if value.startswith("~/")})
-    folders = [env["HOME"] + folder[1:] if folder.startswith("~/") else folder for folder in path]
-    env["PATH"] = ":".join([*folders, env.get("PATH", os.defpath)])
-    return env
 
 
 def _answers(port: int) -> bool:

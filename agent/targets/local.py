@@ -24,6 +24,7 @@ from agent.ports import (
 from agent.reach import Reach
 from agent.targets import places, wrapper
 from agent.targets.answers import job_order, order_of, outcome_of, owners_of, started, status_of, stopped
+from agent.targets.bundle import program
 from agent.targets.commands import Commands, find_program
 from agent.targets.gpus import NO_GPUS, SMI, gpus_of
 from agent.targets.once import result_of
@@ -51,14 +52,19 @@ class LocalTarget:
         home: Path | None = None,
         path_prefix: str | None = None,
         extra_env: Mapping[str, str] | None = None,
+        container: Mapping[str, Any] | None = None,
+        trees: Mapping[str, str] | None = None,
         simulated: bool = False,
     ) -> None:
         """`workdir` (made with mode 0700) keeps launches and the lock on the GPUs; nothing is touched before use.
 
-        A simulated host has its own `home` and a `path_prefix` that goes before PATH.
+        A simulated host has its own `home` and a `path_prefix` that goes before PATH. With a `container` (see
+        containers.py) launches run in one.
         """
         self.name = name
         self.reach = Reach()
+        self.trees = trees or {}
+        self._container = container
         self._workdir, self._home, self._simulated = workdir.absolute(), (home or Path.home()).absolute(), simulated
         ours = {name: value for name, value in os.environ.items() if name not in _OUR_SECRETS}
         self._env = {**ours, "HOME": str(self._home), **(extra_env or {})}
@@ -151,7 +157,7 @@ class LocalTarget:
 
     async def launch(self, spec: LaunchSpec) -> Started:
         """As ports.Target. Where the wrapper gave no answer the reason says so; `outcome` tells what became of it."""
-        return await self._start(order_of(spec))
+        return await self._start(order_of(spec, self._container))
 
     async def outcome(self, launch: str) -> Started | None:
         """What became of an earlier start; None where there was none."""
@@ -175,11 +181,7 @@ class LocalTarget:
             return LaunchStatus(state="unknown", leader_exit_code=None, processes=())
         return status_of(answer)
 
-    async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> bytes:
-        """Bytes of the launch's output from `offset`; none where there is no output yet."""
-        return (await self.read_log_piece(launch, offset, limit)).data
-
-    async def read_log_piece(self, launch: str, offset: int, limit: int = 1 << 20) -> LogPiece:
+    async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> LogPiece:
         """Bytes of the launch's output, and which file they are from."""
         try:
             log = await asyncio.to_thread(wrapper.log_of, self._run_dir(launch))
@@ -213,8 +215,8 @@ class LocalTarget:
     async def _verb(self, limit_s: float, *words: str, order: dict[str, Any] | None = None) -> dict[str, Any]:
         """Run a verb of the wrapper and return its answer."""
         try:
-            source = await asyncio.to_thread(Path(wrapper.__file__).read_bytes)
-            script = await asyncio.to_thread(places.install_wrapper, self._workdir, source)
+            source = await asyncio.to_thread(program)
+            script = await asyncio.to_thread(places.install_wrapper, self._workdir, source.encode())
         except places.Unfit as err:
             raise TargetUnusable(one_line(str(err)), one_line(err.hint)) from err
         python = find_program(["python3"], self._env, self._home)

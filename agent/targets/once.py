@@ -1,14 +1,12 @@
 """A command that is run at most once on a target, whatever becomes of us and of the link meanwhile."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
-from agent.ports import CommandResult, Started, Target, TargetUnreachable
+from agent.patience import patiently
+from agent.ports import CommandResult, Started, Target
 
 _POLL_S = 0.5
 _OUTPUT_KEPT = 1 << 20
-T = TypeVar("T")
 
 
 async def result_of(target: Target, job: str, started: Started, timeout_s: float) -> CommandResult:
@@ -29,17 +27,8 @@ async def result_of(target: Target, job: str, started: Started, timeout_s: float
             timed_out = True
             break
         await asyncio.sleep(_POLL_S)
-    report = await _patiently(target, lambda: target.stop(job, 0.0))
-    size = (await _patiently(target, lambda: target.read_log_piece(job, 0, 0))).size
+    report = await patiently(target, lambda: target.stop(job, 0.0))
+    size = (await patiently(target, lambda: target.read_log(job, 0, 0))).size
     offset = max(0, size - _OUTPUT_KEPT)
-    piece = await _patiently(target, lambda: target.read_log_piece(job, offset, _OUTPUT_KEPT))
+    piece = await patiently(target, lambda: target.read_log(job, offset, _OUTPUT_KEPT))
     return CommandResult(exit_code=report.exit_code, output=piece.data, timed_out=timed_out, truncated=offset > 0)
-
-
-async def _patiently(target: Target, ask: Callable[[], Awaitable[T]]) -> T:
-    while True:
-        try:
-            return await ask()
-        except TargetUnreachable:
-            await target.reach.wait()
-            await asyncio.sleep(_POLL_S)

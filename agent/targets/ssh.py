@@ -44,15 +44,22 @@ class SshTarget:
         workdir: str = "~/.tunebot",
         env: Mapping[str, str] | None = None,
         path: Sequence[str] = (),
+        venv: str | None = None,
+        conda: str | None = None,
+        container: Mapping[str, Any] | None = None,
+        trees: Mapping[str, str] | None = None,
         gpus: int | None = None,
     ) -> None:
-        """`workdir` keeps launches and the lock on the GPUs; `env` and `path` (folders that go before PATH) are set
-        for everything that runs there. With `gpus`, only so many may be used.
+        """`workdir` keeps launches and the lock on the GPUs; `env`, `path` (folders that go before PATH), `venv` and
+        `conda` are set for everything that runs there. With a `container` (see containers.py) launches run in one.
+        With `gpus`, only so many may be used.
         """
         self.name = name
         self.reach = Reach()
-        self._to, self._gpus = to, gpus
-        settings = {"workdir": workdir, "env": dict(env or {}), "path": list(path), "quiet": False}
+        self.trees = trees or {}
+        self._to, self._gpus, self._container = to, gpus, container
+        settings: dict[str, Any] = {"workdir": workdir, "quiet": False}
+        settings |= {"env": dict(env or {}), "path": list(path), "venv": venv, "conda": conda}
         self._link = Link(to, settings, self.reach)
         self._forwards = Forwards(self._link)
         self._env: dict[str, str] = {}
@@ -154,7 +161,7 @@ class SshTarget:
 
     async def launch(self, spec: LaunchSpec) -> Started:
         """As ports.Target. Where the link breaks it is asked again: that starts nothing if the first asking did."""
-        return await self._start(order_of(spec))
+        return await self._start(order_of(spec, self._container))
 
     async def outcome(self, launch: str) -> Started | None:
         """What became of an earlier start; None where there was none. Waits while the host cannot be reached."""
@@ -178,11 +185,7 @@ class SshTarget:
         except (TargetUnreachable, Broken):
             return LaunchStatus(state="unknown", leader_exit_code=None, processes=())
 
-    async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> bytes:
-        """Bytes of the launch's output from `offset`; none where there is no output yet."""
-        return (await self.read_log_piece(launch, offset, limit)).data
-
-    async def read_log_piece(self, launch: str, offset: int, limit: int = 1 << 20) -> LogPiece:
+    async def read_log(self, launch: str, offset: int, limit: int = 1 << 20) -> LogPiece:
         """Bytes of the launch's output, and which file they are from."""
         wire = await self._link.now_or_unreachable()
         try:
@@ -231,7 +234,8 @@ class SshTarget:
                 await asyncio.sleep(0)  # those who ran them get their answers first
         except (TargetUnusable, TimeoutError, Broken):
             pass  # closed before, or broken: the helper ends its commands itself
-        await self._link.close()
+        finally:
+            await self._link.close()
 
 
 async def _finished(wire: Wire, order: Mapping[str, Any]) -> Reply:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agent.targets import places, wrapper
+from agent.targets import containers, places, wrapper
 
 
 def survey(workdir: Path) -> dict[str, Any]:
@@ -70,7 +70,10 @@ def _living_launches(runs: Path) -> list[dict[str, Any]]:
     for run in sorted(runs.iterdir()) if runs.is_dir() else ():
         if (run / "exit.json").exists() or (run / "refused.json").exists():
             continue
-        left, held = wrapper.living(run)
+        try:
+            left, held = wrapper.living(run)
+        except containers.Unsure:
+            left, held = [], True
         if left or held:
             found.append({"launch": run.name, "pids": [proc.pid for proc in left]})
     return found

@@ -6,13 +6,12 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import asyncssh
 
 from agent.ports import TargetUnreachable, TargetUnusable
-from agent.targets import wrapper
+from agent.targets.bundle import MODULES, modules_of, program, read_modules
 from agent.text import decode, one_line
 
 # Data never becomes part of a shell's words: this is all that the login shell sees, and bash, zsh, fish and tcsh
@@ -31,7 +30,7 @@ for name, text in order.pop("modules"):
     exec(compile(text, name, "exec"), module.__dict__)
 sys.modules["agent.targets.helper"].serve(order)
 """
-_MODULES = ("wrapper", "places", "trees", "jobs", "survey", "helper")
+_MODULES = (*MODULES, "places", "environment", "trees", "jobs", "survey", "helper")
 _HELLO_LIMIT_S = 30.0
 _MISSES = 3
 _CHUNK = 1 << 16
@@ -112,10 +111,9 @@ class Wire:
         await self.connection.wait_closed()
 
     async def _start(self, settings: Mapping[str, Any], shown: str) -> None:
-        folder = Path(wrapper.__file__).parent
-        texts = await asyncio.to_thread(lambda: {name: (folder / f"{name}.py").read_text() for name in _MODULES})
-        modules = [("agent", ""), ("agent.targets", ""), *((f"agent.targets.{n}", text) for n, text in texts.items())]
-        order = {**settings, "nonce": self._nonce.decode(), "wrapper": texts["wrapper"], "modules": modules}
+        modules = modules_of(await asyncio.to_thread(read_modules, _MODULES))
+        wrapper = await asyncio.to_thread(program)
+        order = {**settings, "nonce": self._nonce.decode(), "wrapper": wrapper, "modules": modules}
         hello: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._answers[0] = hello
         try:
@@ -136,8 +134,8 @@ class Wire:
             hint = "python3 (3.8 or later) must be in the PATH of commands that run over SSH"
             raise TargetUnusable(f"python3 cannot be started on {shown} (exit {code}){self._said()}", hint) from error
         if "error" in self.hello:
-            message = one_line(str(self.hello["message"]))
-            raise TargetUnusable(f"on {shown} {message}", "tunebot needs Python 3.8 or later there")
+            hint = one_line(str(self.hello.get("hint") or "tunebot needs Python 3.8 or later there"))
+            raise TargetUnusable(f"on {shown}: {one_line(str(self.hello['message']), 400)}", hint)
         self._tasks.append(asyncio.create_task(self._ping(), name=f"ping {shown}"))
 
     def _said(self) -> str:

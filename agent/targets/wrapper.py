@@ -4,14 +4,16 @@
     python3 wrapper.py status RUNDIR            python3 wrapper.py owners RUNDIR PORT
     python3 wrapper.py stop RUNDIR GRACE_S
 
-Each verb is short and prints one JSON object. `start` leaves a *holder* behind: our process that holds the lock on
-the GPUs, adopts the server's orphans and stays until nothing of the launch lives. Whoever kills it frees the lock but
-not the server, and every verb still works. A job (a command to be run once) is started like a server, without the
-GPUs. The files of a launch, in `runs/LAUNCH/`:
+(bundle.py makes one file of it and of containers.py.) Each verb is short and prints one JSON object. `start` leaves
+a *holder* behind: our process that holds the lock on the GPUs, adopts the server's orphans and stays until nothing of
+the launch lives. Whoever kills it frees the lock but not the server, and every verb still works. A job (a command to
+be run once) is started like a server, without the GPUs. The files of a launch, in `runs/LAUNCH/`:
 
     claim            locked by `start`, then by the holder: alone until the program runs, then shared, for life
     launch.json      leader and holder (pid, start ticks), boot id, port, log, time; written before the program runs
     processes.jsonl  every descendant seen, one a line
+    container.id     of a launch in a container, as Docker writes it
+    container.json   the first process of that container (pid, start ticks), as soon as it is seen
     server.log       stdout and stderr
     leader.json      the leader's exit code, as soon as it is dead
     exit.json        the same, once nothing of the launch lives
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -36,6 +39,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agent.targets import containers
+
 KILL_LIMIT_S = 20.0
 """How long `stop` goes on after its first SIGKILL: a process in state D cannot be killed."""
 
@@ -46,8 +51,8 @@ _DEFAULTED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, sign
 _MARK = "TUNEBOT_MARK"
 _OWNER = ("owner", "host", "launch", "time")
 _OWNER_LIMIT_S = 1.0  # who has just taken the lock writes its name next
-_CLAIM_LIMIT_S = 1.0  # who has just made the folder makes its claim next
 _OUTCOME_LIMIT_S = 45.0
+_CLIENT_LIMIT_S = 5.0
 
 
 class Refused(Exception):
@@ -169,13 +174,17 @@ def _recorded(run: Path, record: dict[str, Any]) -> set[tuple[int, int]]:
 
 
 def living(run: Path) -> tuple[list[Proc], bool]:
-    """What lives of the launch, recorded or found now, and whether its holder does. Where not, we record for it."""
+    """What lives of the launch, recorded or found now, and whether its holder does. Where not, we record for it.
+
+    Raises containers.Unsure where only Docker could say.
+    """
     record = _load(run / "launch.json")
     if record is None or record["boot_id"] != boot_id():
         return [], False
     holder, holder_ticks = record["holder"]["pid"], record["holder"]["start_ticks"]
+    contained = _contained(run, record)
     procs = snapshot()
-    known = _recorded(run, record)
+    known = _recorded(run, record).union((proc.pid, proc.start_ticks) for proc in contained)
     seeds = [proc.pid for proc in procs.values() if (proc.pid, proc.start_ticks) in known]
     held = holder in procs and procs[holder].start_ticks == holder_ticks
     if held:
@@ -186,30 +195,57 @@ def living(run: Path) -> tuple[list[Proc], bool]:
     found = members(procs, seeds, holder)
     if not held:  # who is known only as a child or by session would be lost with the last relative
         _record(run, found, known)
-    return found, held
+    return found + [proc for proc in contained if proc.start_ticks == 0], held
+
+
+def _contained(run: Path, record: dict[str, Any]) -> list[Proc]:
+    """The first process of the launch's container; with it all others die. Without start ticks it is out of our sight.
+
+    Docker is asked until that process was seen, and not before the client has made the container. Raises Unsure.
+    """
+    if record.get("container") is None:
+        return []
+    seen = _load(run / "container.json")
+    if seen is not None:
+        first = Proc(seen["pid"], 0, 0, seen["start_ticks"])
+        return [first] if _lives(first) else []
+    if not (run / "container.id").exists() and _lives(Proc(record["pid"], 0, 0, record["start_ticks"])):
+        return []
+    first_pids = containers.first_pids(record["container"])
+    found = [find(pid) or Proc(pid, 0, 0, 0) for pid in first_pids]
+    if len(found) == 1 and found[0].start_ticks:
+        _write(run / "container.json", _plain(found)[0])
+    return found
+
+
+def _over(run: Path, record: dict[str, Any], code: int | None) -> bool:
+    """Whether it is proven that nothing lives in the launch's container, whose client ended with that exit code."""
+    box = record.get("container")
+    ended = code is not None and code >= 0  # by itself: it names the container before it starts it
+    if box is None or (ended and not (run / "container.id").exists()):
+        return True
+    try:
+        return not _contained(run, record) and containers.over(box)
+    except containers.Unsure:
+        return False
 
 
 # --- start ---
 
 
 def start(spec: dict[str, Any]) -> dict[str, Any]:
-    """Start the server of a spec: launch, port, owner, runs, lock, gpus, argv, env, unset.
+    """Start the server of a spec: launch, port, owner, runs, lock, gpus, argv, env, unset, container.
 
     Returns once its program runs. The launch id is claimed first and for ever: a second start of it starts nothing
-    and answers as the first. A job has neither port nor gpus.
+    and answers as the first. A job has neither port nor gpus. A `container` (run, stop_s, env) is where it will run.
     """
     umask = os.umask(0o077)
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", spec["launch"]):
         raise Refused("system", f"{spec['launch']!r} is not a launch id")
     run = Path(spec["runs"]) / spec["launch"]
-    run.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        run.mkdir()
-    except FileExistsError:
+    claim = _claim(run)
+    if claim is None:
         return outcome(run)
-    claim = _lock(run / "claim", fcntl.LOCK_EX)
-    if claim is None or (run / "refused.json").exists():  # somebody asked for its status in between: that ended it
-        raise Refused("cut-off", f"the start of launch {spec['launch']} was cut off")
     if os.fork() == 0:
         try:
             os.setsid()
@@ -219,6 +255,22 @@ def start(spec: dict[str, Any]) -> dict[str, Any]:
             os._exit(0)
     os.close(claim)  # it stays locked by the holder
     return outcome(run)
+
+
+def _claim(run: Path) -> int | None:
+    """Make the folder of a launch with its claim, locked by us; None where it was made before."""
+    made = run.with_name(f".{run.name}.{os.urandom(4).hex()}")
+    made.mkdir(parents=True)
+    claim = _lock(made / "claim")
+    try:
+        made.rename(run)  # fails where there is one with a claim in it: nobody ever sees a claim of ours unlocked
+    except OSError as err:
+        (made / "claim").unlink()
+        made.rmdir()
+        if err.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+        return None
+    return claim
 
 
 def outcome(run: Path) -> dict[str, Any]:
@@ -237,7 +289,6 @@ def outcome(run: Path) -> dict[str, Any]:
 
 def _settled(run: Path) -> bool:
     """Whether the start is over. One that was cut off before it recorded anything is made final here."""
-    _until((run / "claim").exists, _CLAIM_LIMIT_S)
     claim = _lock(run / "claim", fcntl.LOCK_SH | fcntl.LOCK_NB)
     if claim is None:
         return False
@@ -272,14 +323,14 @@ def _hold(spec: dict[str, Any], run: Path, claim: int, umask: int) -> None:
         if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "cannot adopt orphans (prctl)")
         lock = _take_gpus(spec, run) if spec["gpus"] else None
-        leader = _spawn(spec, run, umask)
+        leader, record = _spawn(spec, run, umask)
     except (Refused, OSError, ValueError) as err:
         _free(lock)  # before refused.json: whoever reads that may start the next server
         with contextlib.suppress(OSError):
             _write(run / "refused.json", {"error": getattr(err, "kind", "system"), "message": str(err)})
         return
     fcntl.flock(claim, fcntl.LOCK_SH)
-    code = _watch(run, leader)
+    code = _watch(run, leader, record)
     _free(lock)  # before exit.json, for the same reason
     _retry_write(run / "exit.json", {"exit_code": code, "time": time.time()})
 
@@ -313,14 +364,22 @@ def _take_gpus(spec: dict[str, Any], run: Path) -> int:
     return lock
 
 
-def _spawn(spec: dict[str, Any], run: Path, umask: int) -> Proc:
-    """Start the leader in a session of its own. It is recorded before its program runs: nobody lives unrecorded."""
+def _spawn(spec: dict[str, Any], run: Path, umask: int) -> tuple[Proc, dict[str, Any]]:
+    """Start the leader in a session of its own; its record is written before its program runs.
+
+    Nobody lives unrecorded.
+    """
     argv, env = [_text(word) for word in spec["argv"]], dict(os.environb)
     for name in spec["unset"]:
         env.pop(_text(name), None)
     mark = f"{spec['launch']}:{os.urandom(8).hex()}"
     ours = {"SPT_NOENV": "1", "TUNEBOT_LAUNCH_ID": spec["launch"], _MARK: mark}
     env.update({_text(name): _text(value) for name, value in {**spec["env"], **ours}.items()})
+    box, order = None, spec["container"]
+    if order is not None:
+        names = dict.fromkeys([*order["env"], *spec["env"], *ours, *spec["unset"]])
+        argv = [*map(_text, containers.words_before(order, run, spec["launch"], mark, list(names))), *argv]
+        box = containers.box_of(order, mark, {os.fsdecode(name): os.fsdecode(value) for name, value in env.items()})
     log = os.open(run / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     gate, go = os.pipe()
     failure, fail = os.pipe()
@@ -336,15 +395,17 @@ def _spawn(spec: dict[str, Any], run: Path, umask: int) -> Proc:
     told, holder = _plain([leader, me])
     asked = {"port": spec["port"], "gpus": spec["gpus"], "log_inode": os.fstat(log).st_ino}
     now = {"holder": holder, "boot_id": boot_id(), "mark": mark, "time": time.time()}
-    _write(run / "launch.json", {**told, **asked, **now})
+    record = {**told, **asked, **now, "container": box}
+    _write(run / "launch.json", record)
     os.close(log)
     os.write(go, b"g")
     os.close(go)
     with os.fdopen(failure, "rb") as pipe:
         error = pipe.read()
     if error:
-        raise Refused("program", f"cannot start {spec['argv'][0]}: {error.decode(errors='replace')}")
-    return leader
+        program = spec["argv"][0] if order is None else os.fsdecode(argv[0])
+        raise Refused("program", f"cannot start {program}: {error.decode(errors='replace')}")
+    return leader, record
 
 
 def _text(word: str) -> bytes:
@@ -370,8 +431,11 @@ def _become(argv: list[bytes], env: dict[bytes, bytes], log: int, gate: int, fai
         os._exit(127)
 
 
-def _watch(run: Path, leader: Proc) -> int | None:
-    """Record and reap until no descendant is left. Returns the leader's exit code: -9 where SIGKILL ended it."""
+def _watch(run: Path, leader: Proc, record: dict[str, Any]) -> int | None:
+    """Record and reap until nothing is left. Returns the leader's exit code: -9 where SIGKILL ended it.
+
+    That of a client of Docker says nothing while its container lives.
+    """
     me, code, began = os.getpid(), None, time.monotonic()
     seen = {(leader.pid, leader.start_ticks)}
     while True:
@@ -379,15 +443,22 @@ def _watch(run: Path, leader: Proc) -> int | None:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:  # no child is left; as orphans become our children, no descendant is
-                return code
+                if _over(run, record, code):
+                    return code
+                break
             if pid == 0:
                 break
             if pid == leader.pid and code is None:
                 code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-                _retry_write(run / "leader.json", {"exit_code": code, "time": time.time()})
+                if record["container"] is None:
+                    _retry_write(run / "leader.json", {"exit_code": code, "time": time.time()})
         looked = time.monotonic()
+        contained: list[Proc] = []
+        with contextlib.suppress(containers.Unsure):
+            contained = _contained(run, record)
         procs = snapshot()
-        _record(run, members(procs, [proc.pid for proc in procs.values() if proc.ppid == me], me), seen)
+        seeds = [proc.pid for proc in procs.values() if proc.ppid == me] + [proc.pid for proc in contained]
+        _record(run, members(procs, seeds, me), seen)
         cost = time.monotonic() - looked
         # On a host with thousands of processes the look itself costs: at most a twentieth of a core.
         poll = _EARLY_POLL_S if looked - began < _EARLY_S else _POLL_S
@@ -423,7 +494,10 @@ def _retry_write(path: Path, value: dict[str, Any]) -> None:
 
 
 def status(run: Path) -> dict[str, Any]:
-    """State (running, exited, gone), the leader's exit code once it is dead, and what lives of the launch."""
+    """State (running, exited, gone), the leader's exit code once it is dead, and what lives of the launch.
+
+    The state is unknown where only Docker could say and gives no answer.
+    """
     gone: dict[str, Any] = {"state": "gone", "leader_exit_code": None, "processes": []}
     if not run.is_dir():
         return gone
@@ -431,7 +505,10 @@ def status(run: Path) -> dict[str, Any]:
         return {**gone, "state": "running"}  # it is being started right now
     if (run / "refused.json").exists():
         return gone
-    left, held = ([], False) if (run / "exit.json").exists() else living(run)
+    try:
+        left, held = ([], False) if (run / "exit.json").exists() else living(run)
+    except containers.Unsure:
+        return {**gone, "state": "unknown"}
     # Read after the look: a holder writes exit.json and goes.
     ended, leader = _load(run / "exit.json"), _load(run / "leader.json")
     code = (ended or leader or {}).get("exit_code")
@@ -451,17 +528,22 @@ def stop(run: Path, grace_s: float) -> dict[str, Any]:
     _until(lambda: _settled(run), KILL_LIMIT_S)
     record = _load(run / "launch.json")
     living(run)  # before relatives die
+    box = None
     if record is not None and record["boot_id"] == boot_id():
-        leader = Proc(record["pid"], 0, 0, record["start_ticks"])
+        leader, box = Proc(record["pid"], 0, 0, record["start_ticks"]), record.get("container")
+        if box is not None and containers.stop(box, grace_s):
+            _until(lambda: not _lives(leader), _CLIENT_LIMIT_S)  # it ends with its container, and knows the exit code
         send(leader, signal.SIGTERM)
         _until(lambda: not _lives(leader), grace_s)
     left: list[Proc] = []
 
     def killed() -> bool:
+        if box is not None:
+            containers.kill(box)
         left[:], held = living(run)
         for proc in left:
             send(proc, signal.SIGKILL)
-        return not left and not held and not living(run)[0]
+        return not left and not held and not living(run)[0] and (box is None or containers.over(box))
 
     _until(killed, KILL_LIMIT_S)
     left[:], _ = living(run)
@@ -513,6 +595,11 @@ def owners(run: Path, port: int) -> dict[str, Any]:
         return {"ours": [], "others": False}
     left, _ = living(run)
     ours = {proc.pid: _sockets(proc.pid) & listening for proc in left}
+    record = _load(run / "launch.json")
+    if record is not None and record.get("container"):  # its processes are root's as a rule, and hidden from us
+        for first in _contained(run, record):
+            if not os.access(f"/proc/{first.pid}/fd", os.R_OK):
+                ours[first.pid] = containers.sockets(record["container"]) & listening
     others = listening.difference(*ours.values())  # whosoever they are: their files may be hidden from us
     return {"ours": [pid for pid, sockets in ours.items() if sockets], "others": bool(others)}
 

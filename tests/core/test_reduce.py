@@ -12,7 +12,7 @@ from agent.core import commands as do
 from agent.core import events as ev
 from agent.core.legal import EXPERIMENT_MOVES, IllegalTransition
 from agent.core.model import Failure, Finding, Phase
-from agent.core.plan import approvals_needed
+from agent.core.plan import approvals_needed, proposal_digest
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import missing_approvals, next_decision
 from agent.core.state import LaunchStage, Stage, State
@@ -53,6 +53,7 @@ def test_the_table_of_experiment_moves_is_kept(kind: type[ev.Event], stage: Stag
         ev.PrepareRequested: {"step": 0},
         ev.PrepareFinished: {"step": 0, "ok": True, "summary": ""},
         ev.VerdictReached: {"parent": _verdict(), "incumbent": _verdict()},
+        ev.ProposalApproved: {"digest": proposal_digest(state, "idea")},
         ev.ResearchAdded: {"entry": AskEntry.model_validate({"ask": "what is it?"})},
     }
     make: Any = kind

@@ -1,8 +1,6 @@
 """A disk that is full: nothing new is launched, what runs is watched, and the session goes on when there is room."""
 
 import asyncio
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,14 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import yaml
 
 from agent.core import events as ev
 from agent.core.state import State
 from agent.headless import replay
 from agent.journal.journal import JournalFull, read_journal
 from agent.run import Options, open_session
-from agent.sim.host import SimHost, create_host, world_file
+from agent.sim.host import SimHost
 from agent.sim.ledger import alive_pids, launches
 from tests.session.kit import parsed, small_playbook
 
@@ -49,24 +46,6 @@ def fill(disk: Path) -> Path:
             except OSError:
                 continue
     return ballast
-
-
-@pytest.fixture
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimHost]:
-    """A simulated host whose disk is another one: `box` in targets.yaml."""
-    host = create_host(tmp_path / "box", world_file("small"))
-    entry = {
-        "kind": "local",
-        "workdir": str(host.home / ".tunebot"),
-        "env": {**host.env, "HOME": str(host.home)},
-        "path": [str(host.home / "bin")],
-    }
-    (tmp_path / "config" / "tunebot").mkdir(parents=True)
-    (tmp_path / "config" / "tunebot" / "targets.yaml").write_text(yaml.safe_dump({"box": entry}))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    yield host
-    for pid in alive_pids(host.ledger):
-        os.kill(pid, signal.SIGKILL)
 
 
 @dataclass

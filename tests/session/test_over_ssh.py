@@ -167,6 +167,8 @@ def test_the_doctor_over_ssh(tmp_path: Path, box: tuple[Sshd, SimHost]) -> None:
         "lock",
         "launches",
         "gpus",
+        "gpu memory",
+        "topology",
     ]
     sshd.stop()
     sshd.start("AllowTcpForwarding no")

@@ -7,17 +7,8 @@ import pytest
 
 from agent.targets import wrapper
 from agent.targets.local import LocalTarget
-from agent.targets.ssh import SshTarget
 from tests.sshd import Sshd, start_sshd
 from tests.targets.kit import PYTHON, Place, Placed, until
-
-
-class Local(LocalTarget):
-    place: Place
-
-
-class Remote(SshTarget):
-    place: Place
 
 
 @pytest.fixture(scope="session")
@@ -40,15 +31,7 @@ def build(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Path], Pl
     sshd: Sshd | None = request.getfixturevalue("shared_sshd") if request.param == "ssh" else None
 
     def made(work: Path) -> Placed:
-        place = Place(root=tmp_path, work=work, env=env, sshd=sshd)
-        if sshd is None:
-            local = Local("here", workdir=work, home=place.home, path_prefix=str(tools), extra_env=env)
-            local.place = place
-            return local
-        ours = {**env, "HOME": str(place.home)}
-        remote = Remote("here", sshd.dialling(), workdir=str(work), env=ours, path=[str(tools)])
-        remote.place = place
-        return remote
+        return Place(root=tmp_path, work=work, env=env, sshd=sshd).target()
 
     return made
 

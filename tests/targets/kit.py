@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from agent.ports import LaunchSpec, Started, Target
 from agent.targets import wrapper
+from agent.targets.local import LocalTarget
+from agent.targets.ssh import SshTarget
 from tests.sshd import Sshd
 
 PYTHON = (os.path.realpath(sys.executable), "-I", "-S", "-u")
@@ -72,10 +74,29 @@ to = Dialling(host="box", config=pathlib.Path({str(self.sshd.config)!r}))
 target = SshTarget("here", to, workdir={str(self.work)!r}, env={ {**self.env, "HOME": str(self.home)}!r})
 """
 
+    def target(self) -> "Placed":
+        """The target: on this machine, or over SSH to it."""
+        made: Local | Remote
+        if self.sshd is None:
+            made = Local("here", workdir=self.work, home=self.home, path_prefix=str(self.tools), extra_env=self.env)
+        else:
+            env = {**self.env, "HOME": str(self.home)}
+            made = Remote("here", self.sshd.dialling(), workdir=str(self.work), env=env, path=[str(self.tools)])
+        made.place = self
+        return made
+
 
 class Placed(Target, Protocol):
     """A target under test."""
 
+    place: Place
+
+
+class Local(LocalTarget):
+    place: Place
+
+
+class Remote(SshTarget):
     place: Place
 
 
@@ -100,11 +121,16 @@ async def until(ask: Callable[[], Any], limit_s: float = 15.0) -> Any:
             await asyncio.sleep(0.01)
 
 
+async def log_bytes(target: Target, launch: str, offset: int, limit: int = 1 << 20) -> bytes:
+    """What the launch printed, from an offset."""
+    return (await target.read_log(launch, offset, limit)).data
+
+
 async def printed(target: Target, word: str, launch: str = "l1") -> list[int]:
     """The numbers behind a word in the launch's output, once its line is complete."""
 
     async def numbers() -> list[int] | None:
-        for line in (await target.read_log(launch, 0)).decode(errors="replace").splitlines(keepends=True):
+        for line in (await log_bytes(target, launch, 0)).decode(errors="replace").splitlines(keepends=True):
             if line.startswith(word) and line.endswith("\n"):
                 return [int(number) for number in line.split()[1:]] or [0]
         return None

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.ports import TargetUnusable
-from tests.targets.kit import PYTHON, SLEEP, Placed, serve, spec, until
+from agent.ports import LogPiece, TargetUnusable
+from tests.targets.kit import PYTHON, SLEEP, Placed, log_bytes, serve, spec, until
 
 NASTY = (
     b"plain\n"
@@ -28,14 +28,48 @@ async def test_output_is_read_back_byte_for_byte(target: Placed) -> None:
     read = bytearray()
 
     async def follow() -> bool:
-        read.extend(await target.read_log("l1", len(read), random.Random(len(read)).choice((1, 4096, 1 << 20))))
+        read.extend(await log_bytes(target, "l1", len(read), random.Random(len(read)).choice((1, 4096, 1 << 20))))
         return len(read) >= len(NASTY)
 
-    assert await target.read_log("other", 0) == b""
+    assert await log_bytes(target, "other", 0) == b""
     await until(follow)
     assert bytes(read) == NASTY
-    assert await target.read_log("l1", len(read)) == b""
-    assert await target.read_log("l1", len(read) + 1000) == b""
+    assert await log_bytes(target, "l1", len(read)) == b""
+    assert await log_bytes(target, "l1", len(read) + 1000) == b""
+
+
+async def test_a_piece_says_which_file_it_is_from(target: Placed) -> None:
+    """A log that is renamed, even with a new one in its place, is followed; truncated or replaced, it is told."""
+    assert await target.read_log("l1", 0) == LogPiece(data=b"", inode=0, size=0)
+    os.mkfifo(target.place.home / "fifo")
+    await serve(target, "for line in open('fifo'): print('x' * 99)")
+    log = target.place.work / "runs/l1/server.log"
+    inode, renamed = log.stat().st_ino, log.with_name("server.log.1")
+    with (target.place.home / "fifo").open("w", buffering=1) as order:
+
+        async def another(offset: int) -> LogPiece:
+            order.write("\n")
+
+            async def read() -> LogPiece | None:
+                found = await target.read_log("l1", offset)
+                return found if found.data else None
+
+            found: LogPiece = await until(read)
+            return found
+
+        line = b"x" * 99 + b"\n"
+        assert await another(0) == LogPiece(data=line, inode=inode, size=100)
+        log.rename(renamed)
+        assert await another(100) == LogPiece(data=line, inode=inode, size=200)
+        log.write_bytes(b"another")
+        assert await another(200) == LogPiece(data=line, inode=inode, size=300)
+        os.truncate(renamed, 0)
+        assert await target.read_log("l1", 300) == LogPiece(data=b"", inode=inode, size=0)
+        assert await another(0) == LogPiece(data=line, inode=inode, size=100)
+        renamed.unlink()
+        assert await target.read_log("l1", 3) == LogPiece(data=b"ther", inode=log.stat().st_ino, size=7)
+        log.unlink()
+        assert await target.read_log("l1", 3) == LogPiece(data=b"", inode=0, size=0)
 
 
 async def test_after_a_truncation_output_begins_anew(target: Placed) -> None:
@@ -47,7 +81,7 @@ async def test_after_a_truncation_output_begins_anew(target: Placed) -> None:
     os.truncate(log, 0)
     (target.place.home / "go").touch()
     await until(lambda: log.stat().st_size > 0)
-    assert await target.read_log("l1", 0) == b"on\n"
+    assert await log_bytes(target, "l1", 0) == b"on\n"
 
 
 def awkward() -> list[str]:
@@ -124,7 +158,7 @@ async def test_arguments_and_variables_arrive_as_they_are(target: Placed) -> Non
     )
 
     async def output() -> bytes:
-        read = await target.read_log("l1", 0)
+        read = await log_bytes(target, "l1", 0)
         return read if read.endswith(b"\0end") else b""
 
     got = (await until(output)).split(b"\0")[:-1]

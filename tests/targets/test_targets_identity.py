@@ -4,14 +4,17 @@ import asyncio
 import json
 import os
 import signal
+import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.ports import LaunchStatus, TargetUnusable
+from agent.ports import LaunchStatus, LaunchVoid, Started, TargetBusy, TargetUnusable
 from agent.targets import wire, wrapper
-from tests.targets.kit import DAEMON, PYTHON, RANKS, SLEEP, Placed, lives, printed, serve, spec, until
+from tests.targets.kit import DAEMON, PYTHON, RANKS, SLEEP, Placed, lives, log_bytes, printed, serve, spec, until
 
 GONE = LaunchStatus(state="gone", leader_exit_code=None, processes=())
 
@@ -32,20 +35,25 @@ async def kill_holder(target: Placed, launch: str = "l1") -> None:
 
 
 async def test_a_launch_id_is_used_once(target: Placed) -> None:
-    await serve(target, SLEEP)
-    with pytest.raises(TargetUnusable, match="launch l1 was started before") as caught:
-        await serve(target, SLEEP)
-    assert caught.value.hint
+    assert await target.outcome("l1") is None
+    before = time.time()
+    first = await serve(target, SLEEP)
+    assert (first.port, before <= first.started_at <= time.time()) == (8000, True)
+    assert first.age_s <= time.time() - before
+    for again in (await serve(target, "print('never')"), await target.outcome("l1")):
+        assert again == replace(first, age_s=again.age_s) and again.age_s > first.age_s
     await target.stop("l1", 5.0)
-    with pytest.raises(TargetUnusable, match="launch l1 was started before"):
-        await serve(target, SLEEP)
+    for again in (await serve(target, "print('never')"), await target.outcome("l1")):
+        assert again == replace(first, age_s=again.age_s)
+    assert (await target.launch_status("l1")).state == "exited"
+    assert await log_bytes(target, "l1", 0) == b""
 
 
 async def test_of_racing_starts_one_wins(target: Placed) -> None:
     starts = [serve(target, SLEEP, launch=launch) for launch in ("a", "a", "b", "b", "c", "d")]
     results = await asyncio.gather(*starts, return_exceptions=True)
-    assert sum(not isinstance(result, BaseException) for result in results) == 1
-    assert all(isinstance(result, TargetUnusable) for result in results if isinstance(result, BaseException))
+    assert len({result.pid for result in results if not isinstance(result, BaseException)}) == 1
+    assert all(isinstance(result, TargetBusy) for result in results if isinstance(result, BaseException))
     states = [(await target.launch_status(launch)).state for launch in "abcd"]
     assert sorted(states) == ["gone", "gone", "gone", "running"]
 
@@ -55,6 +63,9 @@ async def test_the_refusal_names_the_owner(target: Placed) -> None:
     with pytest.raises(TargetUnusable, match=r"the GPUs are held by ann \(desk\) on .+, launch l1, since 20.*Z"):
         await serve(target, SLEEP, launch="l2")
     assert await target.launch_status("l2") == GONE
+    for ask in (lambda: serve(target, SLEEP, launch="l2"), lambda: target.outcome("l2")):
+        with pytest.raises(TargetBusy, match="held by ann"):
+            await ask()
 
 
 async def test_a_survey_names_who_holds_the_gpus_and_what_runs(target: Placed) -> None:
@@ -170,11 +181,24 @@ async def test_after_a_reboot_a_launch_is_gone(target: Placed, stranger: asyncio
 
 
 async def test_a_start_that_was_cut_off_is_final(target: Placed) -> None:
-    run_dir(target).mkdir(parents=True)  # claimed, then killed
-    assert await target.launch_status("l1") == GONE
-    with pytest.raises(TargetUnusable, match="started before"):
-        await serve(target, SLEEP)
-    assert (await target.stop("l1", 1.0)).left == ()
+    for launch, ask in {
+        "l1": lambda: target.launch_status("l1"),
+        "l2": lambda: target.outcome("l2"),
+        "l3": lambda: serve(target, SLEEP, launch="l3"),
+        "l4": lambda: target.run_once("l4", ["true"], timeout_s=5.0),
+        "l5": lambda: target.stop("l5", 1.0),
+    }.items():
+        run_dir(target, launch).mkdir(parents=True)
+        (run_dir(target, launch) / "claim").touch()  # claimed, then killed
+        with suppress(LaunchVoid):
+            await ask()
+        with pytest.raises(LaunchVoid, match=f"the start of launch {launch} was cut off") as caught:
+            await target.outcome(launch)
+        assert caught.value.hint
+        with pytest.raises(LaunchVoid):
+            await serve(target, SLEEP, launch=launch)
+        assert await target.launch_status(launch) == GONE
+        assert (await target.stop(launch, 1.0)).left == ()
 
 
 async def test_a_start_under_way_is_running_and_stop_waits_for_it(target: Placed) -> None:
@@ -182,17 +206,34 @@ async def test_a_start_under_way_is_running_and_stop_waits_for_it(target: Placed
     claim = wrapper._lock(run_dir(target) / "claim")  # as the one who starts has it
     assert claim is not None
     assert (await target.launch_status("l1")).state == "running"
-    stop = asyncio.create_task(target.stop("l1", 1.0))
-    await asyncio.wait({stop}, timeout=0.5)
-    assert not stop.done()
+    stop, ask = asyncio.create_task(target.stop("l1", 1.0)), asyncio.create_task(target.outcome("l1"))
+    await asyncio.wait({stop, ask}, timeout=0.5)
+    assert not stop.done() and not ask.done()
     os.close(claim)
     assert (await stop).left == ()
+    with pytest.raises(LaunchVoid):
+        await ask
+
+
+async def test_asking_during_a_start_does_not_cut_it_off(target: Placed) -> None:
+    async def asked(launch: str) -> list[Started | None]:
+        answers = [await target.outcome(launch)]
+        while answers[-1] is None:
+            answers.append(await target.outcome(launch))
+            await target.launch_status(launch)
+        return answers
+
+    for count in range(4):
+        launch = f"l{count}"
+        leader, *others = await asyncio.gather(serve(target, SLEEP, launch=launch), asked(launch), asked(launch))
+        assert {answer.pid for answers in others for answer in answers if answer} == {leader.pid}
+        await target.stop(launch, 1.0)
 
 
 async def test_a_stop_before_the_start_keeps_it_from_starting(target: Placed) -> None:
     assert await target.launch_status("l1") == GONE
     assert (await target.stop("l1", 1.0)).left == ()
-    with pytest.raises(TargetUnusable, match="started before"):
+    with pytest.raises(LaunchVoid):
         await serve(target, SLEEP)
 
 
@@ -209,6 +250,9 @@ async def test_a_start_killed_anywhere_leaves_one_server_or_none(target: Placed)
             return status.state != "running" or bool(status.processes)
 
         await until(settled)
+        with suppress(LaunchVoid):
+            started, status = await target.outcome(f"l{step}"), await target.launch_status(f"l{step}")
+            assert [process.pid for process in status.processes] == ([started.pid] if started else [])
         assert (await target.stop(f"l{step}", 5.0)).left == ()
 
 
@@ -236,7 +280,7 @@ async def test_a_launch_id_is_a_plain_name(target: Placed, launch: str) -> None:
         await serve(target, SLEEP, launch=launch)
 
 
-@pytest.mark.parametrize("module", ["wrapper", *wire._MODULES])
+@pytest.mark.parametrize("module", wire._MODULES)
 def test_what_runs_on_targets_is_for_old_interpreters(module: str) -> None:
     import ast
     import sys
@@ -249,5 +293,4 @@ def test_what_runs_on_targets_is_for_old_interpreters(module: str) -> None:
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [item.name for item in node.names])
     ]
-    sent = set() if module == "wrapper" else {"agent"}
-    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names | sent
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names | {"agent"}

@@ -19,7 +19,7 @@ from agent.targets.dial import Dialling
 from agent.targets.local import LocalTarget
 from agent.targets.ssh import SshTarget
 from tests.sshd import Sshd, start_sshd
-from tests.targets.kit import PYTHON, SLEEP, lives, printed, serve, until
+from tests.targets.kit import PYTHON, SLEEP, lives, log_bytes, printed, serve, until
 from tests.targets.test_targets_bytes import awkward
 
 UNKNOWN = LaunchStatus(state="unknown", leader_exit_code=None, processes=())
@@ -77,7 +77,7 @@ async def test_a_killed_connection_ends_nothing_but_what_ran_over_it(sshd: Sshd,
         assert told and told[0] and told[-1] is None
         assert (target.reach.up, target.reach.breaks) == (True, 1)
         assert lives(leader.pid) and await alive(target)
-        assert await target.read_log("l1", 0) == b"ready\n"
+        assert await log_bytes(target, "l1", 0) == b"ready\n"
 
 
 async def test_while_out_of_reach_status_is_unknown_and_reading_says_so(sshd: Sshd, quick: None) -> None:
@@ -87,7 +87,7 @@ async def test_while_out_of_reach_status_is_unknown_and_reading_says_so(sshd: Ss
         await until(lambda: not target.reach.up)
         assert await target.launch_status("l1") == UNKNOWN
         with pytest.raises(TargetUnreachable, match="box cannot be reached"):
-            await target.read_log("l1", 0)
+            await log_bytes(target, "l1", 0)
         waiting = asyncio.create_task(target.exists("~/"))
         await asyncio.wait({waiting}, timeout=1.0)
         assert not waiting.done() and lives(leader.pid)

@@ -9,8 +9,9 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from agent.core import events as ev
-from agent.core.needs import Approval, Completion, Need, needs
+from agent.core.needs import Approval, Completion, Need, Proposal, needs
 from agent.core.state import State
+from agent.text import one_line
 from tui.content import plain
 from tui.dialogs.confirm import ConfirmDialog
 from tui.screens.base import StateScreen
@@ -81,9 +82,12 @@ class NeedsScreen(StateScreen):
         self.query_one("#need").focus()
 
     def action_approve(self) -> None:
-        """Approve the step on the screen."""
+        """Approve the step, or the proposal, on the screen."""
         need = self._decided()
-        if isinstance(need, Approval) and not need.readable:
+        if isinstance(need, Proposal):
+            at = self.source.now()
+            self.source.submit(ev.ProposalApproved(at=at, experiment=need.experiment, digest=need.digest))
+        elif isinstance(need, Approval) and not need.readable:
             self.notify(UNREADABLE, markup=False)
         elif isinstance(need, Approval):
             self.source.submit(ev.ApprovalGiven(at=self.source.now(), needed=need.needed))
@@ -93,8 +97,8 @@ class NeedsScreen(StateScreen):
     def action_approve_all(self) -> None:
         """Approve the steps of the whole plan, after they were all shown."""
         steps = [need for need in self._needs.values() if isinstance(need, Approval) and need.readable]
-        if not self.source.live:
-            self.notify("this is a recording: nothing can be decided", markup=False)
+        if self.source.read_only:
+            self.notify(one_line(self.source.read_only), markup=False)
             return
         if not steps:
             self.notify("no step waits for approval", markup=False)
@@ -120,19 +124,19 @@ class NeedsScreen(StateScreen):
             self.notify("there are no flags to accept here", markup=False)
 
     def action_decline(self) -> None:
-        """Skip the experiment whose step is on the screen."""
-        if isinstance(need := self._decided(), Approval):
+        """Skip the experiment whose step, or which as a proposal, is on the screen."""
+        if isinstance(need := self._decided(), Approval | Proposal):
             self.source.submit(ev.ExperimentSkipped(at=self.source.now(), experiment=need.experiment))
         elif need is not None:
-            self.notify("only a step is declined; what is left alone changes nothing", markup=False)
+            self.notify("only steps and proposals are declined; what is left alone changes nothing", markup=False)
 
     def _decided(self) -> Need | None:
         """The need on the screen, unless it came up under the person's fingers."""
         need = self._text.view if self._needs else None
         if need is None or need.key != self._queue.chosen:
             return None
-        if not self.source.live:
-            self.notify("this is a recording: nothing can be decided", markup=False)
+        if self.source.read_only:
+            self.notify(one_line(self.source.read_only), markup=False)
             return None
         if self.source.now() < self._armed_at:
             self.notify("another one came up: look at it, then press again", markup=False)

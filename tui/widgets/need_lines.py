@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from agent.core.needs import Approval, Completion, MissingKey, Need
+from agent.core.needs import Approval, Completion, MissingKey, Need, Proposal
 from agent.core.views.basics import command_line
 from agent.core.views.flags import arg_text
 from agent.playbook.model import ArgValue
@@ -28,6 +28,9 @@ def draw_need_line(need: Need | str, width: int) -> Content:
         case Completion():
             word, style = "+ accept", "$text-success"
             text = " ".join(f"--{flag} {arg_text(value)}" for flag, value in need.adds.items())
+        case Proposal():
+            word, style = "◇ proposal", "$text-warning"
+            text = " ".join(f"{name} {arg_text(value)}" for name, _, value in need.changes)
         case MissingKey():
             word, style, text = "! key", "$text-warning", need.question
     name = fit(plain(one_line(need.experiment)), max(8, min(24, width // 4)))
@@ -42,6 +45,8 @@ def draw_need(need: Need, width: int) -> Content:
             return draw_approval(need, width)
         case Completion():
             return _completion(need, width)
+        case Proposal():
+            return _proposal(need, width)
         case MissingKey():
             return _missing_key(need, width)
 
@@ -94,8 +99,31 @@ def _completion(need: Completion, width: int) -> Content:
     return lines(*made)
 
 
+def _proposal(need: Proposal, width: int) -> Content:
+    """The diff against its parent, then the argv one word a line, and the hash of these bytes."""
+    title = f"a language model proposes {one_line(need.experiment)}, on top of {one_line(need.based_on)}"
+    told = [("on", plain(one_line(need.target))), ("approval", plain(need.digest, "bold"))]
+    told += [("why", plain(one_line(need.why, 600)))] if need.why else []
+    made = [hang(Content(""), plain(title, "bold"), width), Content(""), facts(told, width), Content("")]
+    for name, before, after in need.changes:
+        made += [_setting("-", name, before, "$text-error", width)] if before is not None else []
+        made += [_setting("+", name, after, "$text-success", width)] if after is not None else []
+    made += [Content(""), plain("would run", "$foreground-muted")]
+    for number, word in enumerate(need.command):
+        made.append(hang(plain(f"  {number:>2}  ", "$foreground-muted"), _whole(exact(word)), width))
+    for name, value in need.env:
+        made.append(hang(plain("  env ", "$foreground-muted"), _whole(exact(f"{name}={value or ''}")), width))
+    if need.quotes:
+        made += [Content(""), plain("what it goes by", "$foreground-muted"), draw_quotes(need.quotes, width)]
+    return lines(*made)
+
+
+def _setting(mark: str, name: str, value: ArgValue, style: str, width: int) -> Content:
+    return hang(plain(f"{mark} ", style), plain(f"{one_line(name)} {one_line(arg_text(value), 1000)}", style), width)
+
+
 def _flag(mark: str, flag: str, value: ArgValue, style: str, width: int) -> Content:
-    return hang(plain(f"{mark} ", style), plain(f"--{one_line(flag)} {one_line(arg_text(value), 1000)}", style), width)
+    return _setting(mark, f"--{flag}", value, style, width)
 
 
 def _missing_key(need: MissingKey, width: int) -> Content:

@@ -22,6 +22,7 @@ class Place(StrEnum):
 
     NOW = "NOW"
     TODO = "TODO"
+    PROPOSALS = "PROPOSALS"
     RESULTS = "RESULTS"
     DEAD_ENDS = "DEAD ENDS"
 
@@ -29,6 +30,7 @@ class Place(StrEnum):
 GLYPHS = {
     "now": "●",
     "todo": "○",
+    "proposals": "◇",
     "not-reached": "○",
     "keep": "✔",
     "no-gain": "=",
@@ -114,6 +116,8 @@ def place_of(state: State, experiment: ExperimentState) -> Place:
     """A worse experiment that others are based on is a result; without heirs it is a dead end."""
     if experiment.stage is Stage.TODO:
         return Place.TODO
+    if experiment.stage is Stage.PROPOSED:
+        return Place.PROPOSALS
     if experiment.stage is not Stage.ENDED or experiment.verdict is None:
         return Place.NOW
     word = experiment.verdict.word
@@ -130,8 +134,8 @@ def _has_heirs(state: State, experiment: ExperimentState) -> bool:
 
 def now_text(state: State, experiment: ExperimentState) -> str:
     """What happens to an experiment at the moment, in a few words."""
-    if experiment.stage is Stage.TODO:
-        return "todo"
+    if experiment.stage in (Stage.TODO, Stage.PROPOSED):
+        return experiment.stage.value
     if experiment.stage is Stage.PREPARING:
         return f"preparing step {experiment.prepared + 1} of {len(experiment.spec.prepare)}"
     launch = state.launches[experiment.launches[-1]]

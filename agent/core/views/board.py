@@ -60,6 +60,8 @@ def _row(state: State, row: Row, waiting: frozenset[str], checked: frozenset[str
     experiment = state.experiments[row.experiment]
     if row.place is Place.NOW:
         return _plain_row(row, "busy", now_words(state, experiment))
+    if row.place is Place.PROPOSALS:
+        return _plain_row(row, "warn", "waits for you")
     if row.place is Place.TODO:
         return _plain_row(row, "muted", todo_words(state, experiment, waiting, checked))
     values = measured(state, experiment)

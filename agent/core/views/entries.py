@@ -59,13 +59,15 @@ def review_text(entry: SessionEntry) -> str:
     """How a session ended, and what that means, in one line."""
     match entry.standing:
         case "not ended":
-            return "interrupted, not ended; it can be reviewed, going on with it is not possible yet"
+            return "interrupted without an end; tunebot resume goes on with it"
         case "running":
-            return "another tunebot runs it now; what is there so far can be reviewed"
+            return "another tunebot runs it now; tunebot attach steers it"
         case "unreadable":
             return entry.problem
+        case "completed":
+            return f"completed after {duration(entry.lasted_s)}"
         case _:
-            return f"{entry.standing} after {duration(entry.lasted_s)}"
+            return f"{entry.standing} after {duration(entry.lasted_s)}; tunebot resume goes on with it"
 
 
 def playbook_text(entry: PlaybookEntry) -> str:

@@ -1,14 +1,14 @@
 """The flags and variables of an experiment against its parent, and the command that they make."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from agent.core.model import FlagCheck, LaunchConfig, Quote
-from agent.core.plan import config_of, overlay
+from agent.core.plan import config_of, flag_words, overlay
 from agent.core.state import ExperimentState, Stage, State
 from agent.core.views.basics import command_line
-from agent.playbook.model import ArgValue, Experiment
+from agent.playbook.model import Args, ArgValue, Env, Experiment
 from agent.redact import is_secret_name
 
 Mark = Literal["+", "~", "-", " "]
@@ -49,7 +49,7 @@ def command_of(state: State, name: str) -> str:
     experiment = state.experiments[name]
     config = config_used(state, experiment)
     launched = [state.launches[launch].argv for launch in experiment.launches if state.launches[launch].argv]
-    argv = launched[-1] if launched else (*config.command, *_flag_words(config))
+    argv = launched[-1] if launched else (*config.command, *flag_words(shown_args(config.args)))
     unset = [word for variable, text in config.env.items() if text is None for word in ("-u", variable)]
     env = [f"{variable}={_typed(variable, text)}" for variable, text in config.env.items() if text is not None]
     return " ".join([*(["env", *unset] if unset else []), *env, command_line(argv)])
@@ -59,12 +59,14 @@ def _typed(name: str, text: str) -> str:
     return command_line([_hidden(name, text)])
 
 
-def _flag_words(config: LaunchConfig) -> Iterator[str]:
-    for flag, value in config.args.items():
-        if value is not False and value is not None:
-            yield f"--{flag}"
-            if value is not True:
-                yield from value if isinstance(value, tuple) else (_hidden(flag, value),)
+def shown_args(args: Args) -> Args:
+    """The flags with the values of secret ones hidden."""
+    return {flag: _hidden(flag, value) if isinstance(value, str) else value for flag, value in args.items()}
+
+
+def shown_env(env: Env) -> Env:
+    """The variables with the values of secret ones hidden."""
+    return {name: _hidden(name, value) if isinstance(value, str) else value for name, value in env.items()}
 
 
 def _hidden(name: str, text: str) -> str:

@@ -66,6 +66,8 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
             return after.launches[event.launch].experiment, f"stopped (exit {event.exit_code}){left}"
         case ev.ApprovalGiven():
             return event.needed.partition("@")[0], f"approved: {event.needed}"
+        case ev.ProposalApproved():
+            return event.experiment, f"the proposal is approved: {event.digest}"
         case ev.ExperimentAdded():
             return event.spec.id, f"added by hand, on {event.spec.based_on}"
         case ev.ExperimentSkipped():

@@ -1,33 +1,75 @@
-"""The `tunebot` command: reads its arguments, finds the files, and hands over. Heavy imports wait until needed."""
+"""The `tunebot` command: reads its arguments and hands over."""
 
 import argparse
 import errno
-import json
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent import __version__
+from agent import __version__, verbs
 from agent.diagnostics import Exit, UserError, complain
-
-if TYPE_CHECKING:
-    from agent.playbook.model import Playbook
 
 EXAMPLES = """\
 examples:
   tunebot demo                                     the whole story on a simulated host, in about two minutes
   tunebot check playbooks/example.yaml             problems with their positions, or the plan
   tunebot run my.yaml --headless                   run a playbook, one line a change
-  tunebot run my.yaml --headless --approve cuda13@1f2e3d4c5b6a
-  tunebot replay logs/20261130-101500-my-1a2b     review a session: any moment of it, forwards and backwards
+  tunebot run my.yaml --detach                     run it without a terminal: it goes on when you log out
+  tunebot attach                                   show and steer what runs detached, or anywhere else
+  tunebot attach --host gpu8                       the same from the laptop, over SSH
+  tunebot resume                                   go on with the last session that was cut off or interrupted
+  tunebot replay logs/20261130-101500-my-1a2b      review a session: any moment of it, forwards and backwards
   tunebot try gpu8 cuda-graph-max-bs=256           one experiment on the baseline of the last session on gpu8
+  tunebot doctor gpu8                              whether a target can be used, and what to do where not
+  tunebot explain server.log                       which line of a log is the reason
   tunebot                                          choose a playbook to run or a session to review
+"""
 
+RUN_EXAMPLES = """\
+examples:
+  tunebot run my.yaml                              on the screen
+  tunebot run my.yaml --headless --approve cuda13@1f2e3d4c5b6a
+  tunebot run my.yaml --detach                     exit code 0: it runs, and tunebot attach shows it
+"""
+
+ATTACH_EXAMPLES = """\
+examples:
+  tunebot attach                                   the newest session that runs here
+  tunebot attach 20261130-1015                     one by the beginning of its name
+  tunebot attach --host gpu8                       the newest on gpu8, over SSH
+  tunebot attach --headless                        its lines so far, then as they come; ctrl+c stops nothing
+"""
+
+RESUME_EXAMPLES = """\
+examples:
+  tunebot resume                                   the newest session that has not ended, or was interrupted
+  tunebot resume logs/20261130-101500-my-1a2b      this one
+  tunebot resume --detach                          go on without a terminal
+  tunebot resume --playbook my.yaml                where the playbook holds secrets: no journal keeps them
+"""
+
+DOCTOR_EXAMPLES = """\
+examples:
+  tunebot doctor local                             this machine
+  tunebot doctor gpu8 --json                       a name of targets.yaml, for machines
+"""
+
+EXPLAIN_EXAMPLES = """\
+examples:
+  tunebot explain server.log.gz                    plain, gzip or zstd
+  docker logs sglang 2>&1 | tunebot explain        what comes in on stdin
+"""
+
+TRY_EXAMPLES = """\
+examples:
+  tunebot try local ep-size=2                      one flag on top of the last baseline
+  tunebot try gpu8 disable-cuda-graph ENV:NCCL_ALGO=Ring
+"""
+
+EXITS = """
 exit codes: 0 the playbook ran to its end (dead ends are results), 1 a fault in tunebot, 2 a bad playbook or argument,
-3 the target could not be used, 130 interrupted
+3 the target could not be used, 130 interrupted. With --detach 0 says that the session runs; otherwise nothing does.
 """
 
 
@@ -53,247 +95,134 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tunebot",
         description="Tunes an LLM inference server: runs a playbook of experiments, researches while the model loads.",
-        epilog=EXAMPLES,
+        epilog=EXAMPLES + EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tunebot {__version__}")
-    parser.set_defaults(handler=_start, headless=False, target=None, approve=[], keep=False, logs=Path("logs"))
+    parser.set_defaults(
+        handler=verbs.start,
+        headless=False,
+        detach=False,
+        target=None,
+        host=None,
+        playbook=None,
+        approve=[],
+        keep=False,
+        logs=Path("logs"),
+    )
     commands = parser.add_subparsers(metavar="COMMAND")
 
-    run = commands.add_parser("run", help="run a playbook", description="Run a playbook to its end.")
+    def command(
+        name: str, handler: Callable[[argparse.Namespace], int], help_: str, about: str = "", epilog: str = ""
+    ) -> argparse.ArgumentParser:
+        made = commands.add_parser(
+            name,
+            help=help_,
+            description=about or f"{help_[0].upper()}{help_[1:]}.",
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        made.set_defaults(handler=handler)
+        return made
+
+    run = command("run", verbs.run, "run a playbook", "Run a playbook to its end.", RUN_EXAMPLES + EXITS)
     run.add_argument("playbook", help="a playbook file, or the name of a shipped one")
+    _add_target(run)
     _add_run_options(run)
-    run.set_defaults(handler=_run)
 
-    demo = commands.add_parser("demo", help="run the story on a simulated host", description="Run the shipped demo.")
+    demo = command("demo", verbs.demo, "run the story on a simulated host", "Run the shipped demo.")
+    _add_target(demo)
     _add_run_options(demo)
-    demo.set_defaults(handler=_demo)
 
-    check = commands.add_parser("check", help="problems of a playbook, or its plan")
-    check.add_argument("playbook")
-    check.add_argument("--json", action="store_true", help="print one JSON object")
-    check.set_defaults(handler=_check)
-
-    doctor = commands.add_parser(
-        "doctor",
-        help="whether a target can be used, and what to do where not",
-        description="Look at a target: connection, Python, work folder, disk, who holds its GPUs. "
-        "Exit code 0: it can be used, 3: it cannot.",
+    attach = command(
+        "attach",
+        verbs.attach,
+        "show and steer a session that runs",
+        "Show and steer a session that another tunebot runs, here or on another machine. Leaving stops nothing.",
+        ATTACH_EXAMPLES + EXITS,
     )
-    doctor.add_argument("on", metavar="TARGET", help="local, simulated, ssh:HOST or a name of targets.yaml")
-    doctor.add_argument("--json", action="store_true", help="print one JSON object")
-    doctor.set_defaults(handler=_doctor)
+    attach.add_argument("session", nargs="?", metavar="SESSION", help="its id, the beginning of that, or its folder")
+    attach.add_argument("--host", metavar="NAME", help="ssh:HOST, HOST, or a name of targets.yaml")
+    attach.add_argument("--headless", action="store_true", help="print its lines instead of the screen")
 
-    schema = commands.add_parser("schema", help="print the JSON Schema of playbooks")
-    schema.set_defaults(handler=_schema)
+    resume = command(
+        "resume",
+        verbs.resume,
+        "go on with a session that was cut off or interrupted",
+        "Go on with a session: what still runs on the target is rejoined.\n"
+        "One that another tunebot runs is shown, read-only.",
+        RESUME_EXAMPLES + EXITS,
+    )
+    resume.add_argument("session", nargs="?", type=Path, metavar="SESSION", help="a session's folder, or its name")
+    resume.add_argument("--playbook", metavar="FILE", help="the session's playbook, where it holds secrets")
+    _add_run_options(resume)
 
-    replay = commands.add_parser("replay", help="review a recorded session")
+    check = command("check", verbs.check, "problems of a playbook, or its plan")
+    check.add_argument("playbook")
+    _add_json(check)
+
+    doctor = command(
+        "doctor",
+        verbs.doctor,
+        "whether a target can be used, and what to do where not",
+        "Look at a target: connection, Python, work folder, disk, who holds its GPUs.\n"
+        "Exit code 0: it can be used, 3: it cannot.",
+        DOCTOR_EXAMPLES,
+    )
+    _add_on(doctor)
+    _add_json(doctor)
+
+    command("schema", verbs.schema, "print the JSON Schema of playbooks")
+
+    replay = command("replay", verbs.replay, "review a recorded session")
     replay.add_argument("session", type=Path, help="a session's folder")
     replay.add_argument("--headless", action="store_true", help="print the lines that the session printed")
-    replay.set_defaults(handler=_replay)
 
-    explain = commands.add_parser(
+    explain = command(
         "explain",
-        help="what became of the server whose log this is, and why",
-        description="Say what became of a server, by which line of its log, and what to try. "
+        verbs.explain,
+        "what became of the server whose log this is, and why",
+        "Say what became of a server, by which line of its log, and what to try.\n"
         "Exit code 0: healthy, 1: failed or hung, 2: not a log.",
+        EXPLAIN_EXAMPLES,
     )
     explain.add_argument("files", nargs="*", default=["-"], metavar="FILE", help="plain, gzip or zstd; - is stdin")
-    explain.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_json(explain)
     explain.add_argument("--server", choices=("auto", "sglang", "vllm", "llamacpp"), default="auto")
-    explain.set_defaults(handler=_explain)
 
-    attempt = commands.add_parser(
+    attempt = command(
         "try",
-        help="run one experiment on the last baseline",
-        description="Run one experiment on the baseline of the last session on a target.",
+        verbs.attempt,
+        "run one experiment on the last baseline",
+        "Run one experiment on the baseline of the last session on a target.",
+        TRY_EXAMPLES + EXITS,
     )
-    attempt.add_argument("on", metavar="TARGET", help="local, simulated, ssh:HOST or a name of targets.yaml")
+    _add_on(attempt)
     attempt.add_argument("changes", nargs="+", metavar="FLAG=VALUE", help="or FLAG, FLAG=null, ENV:NAME=VALUE")
-    _add_run_options(attempt, target=False)
-    attempt.set_defaults(handler=_try)
+    _add_run_options(attempt)
     return parser
 
 
-def _add_run_options(parser: argparse.ArgumentParser, target: bool = True) -> None:
-    parser.add_argument("--headless", action="store_true", help="print one line a change instead of the screen")
-    if target:
-        help_ = "local, simulated, simulated:WORLD, ssh:HOST or a name of targets.yaml, instead of the playbook's"
-        parser.add_argument("--target", help=help_)
+def _add_on(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("on", metavar="TARGET", help="local, simulated, ssh:HOST or a name of targets.yaml")
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_target(parser: argparse.ArgumentParser) -> None:
+    help_ = "local, simulated, simulated:WORLD, ssh:HOST or a name of targets.yaml, instead of the playbook's"
+    parser.add_argument("--target", help=help_)
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--headless", action="store_true", help="print one line a change instead of the screen")
+    how.add_argument("--detach", action="store_true", help="run without a terminal; tunebot attach shows it")
     parser.add_argument("--approve", action="append", default=[], metavar="ID@HASH", help="approve a prepare step")
     parser.add_argument("--keep", action="store_true", help="when interrupted, leave the server running")
     parser.add_argument("--logs", type=Path, default=Path("logs"), help="where session folders go (default: logs)")
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    playbook, source = _load(arguments.playbook)
-    return _run_playbook(playbook, source, arguments, tuple(arguments.approve))
-
-
-def _demo(arguments: argparse.Namespace) -> int:
-    from agent.core.plan import approvals_needed
-
-    playbook, source = _load("demo")
-    # The demo's host is simulated and thrown away, so its own steps need no person.
-    approved = [needed for experiment in playbook.experiments for needed in approvals_needed(playbook, experiment)]
-    return _run_playbook(playbook, source, arguments, tuple(approved))
-
-
-def _run_playbook(playbook: "Playbook", source: str, arguments: argparse.Namespace, approved: tuple[str, ...]) -> int:
-    from agent.play import play
-    from agent.run import Options
-
-    on_screen = _at_terminal(arguments)
-    options = Options(
-        target=arguments.target,
-        approved=approved,
-        keep=arguments.keep,
-        logs=arguments.logs,
-        attended=on_screen,
-    )
-    return play(playbook, source, options, _say)
-
-
-def _check(arguments: argparse.Namespace) -> int:
-    from agent.check import plan_of, print_plan
-
-    playbook, _ = _load(arguments.playbook, as_json=arguments.json)
-    plan = plan_of(playbook)
-    if arguments.json:
-        _say(json.dumps(plan, ensure_ascii=False, indent=2))
-    else:
-        print_plan(plan, _say)
-    return Exit.OK
-
-
-def _explain(arguments: argparse.Namespace) -> int:
-    from agent.explain import run
-
-    return run(arguments.files, arguments.server, arguments.json)
-
-
-def _doctor(arguments: argparse.Namespace) -> int:
-    import asyncio
-
-    from agent.doctor import as_json, examine, lines_of, usable
-
-    checks = asyncio.run(examine(arguments.on))
-    if arguments.json:
-        _say(json.dumps(as_json(arguments.on, checks), ensure_ascii=False, indent=2))
-    else:
-        for line in lines_of(arguments.on, checks):
-            _say(line)
-    return Exit.OK if usable(checks) else Exit.TARGET_UNUSABLE
-
-
-def _schema(_: argparse.Namespace) -> int:
-    from agent.playbook.schema import schema_text
-
-    sys.stdout.write(schema_text())
-    return Exit.OK
-
-
-def _replay(arguments: argparse.Namespace) -> int:
-    from agent.core.legal import IllegalTransition
-    from agent.headless import replay
-    from agent.journal.journal import JournalError, read_journal
-    from agent.replay import Recording
-
-    try:
-        events = read_journal(arguments.session)
-        if not _at_terminal(arguments):
-            replay(events, _say)
-            return Exit.OK
-        recording = Recording(events)
-        # What cannot be folded is told now, and not in the middle of a replay.
-        recording.state_at(recording.last)
-    except (JournalError, ValueError, IllegalTransition) as error:
-        raise UserError(str(error), getattr(error, "hint", "")) from error
-    from agent.play import show_recording
-
-    show_recording(recording, arguments.session)
-    return Exit.OK
-
-
-def _try(arguments: argparse.Namespace) -> int:
-    from agent.attempt import make_attempt
-
-    attempt = make_attempt(arguments.logs, arguments.on, arguments.changes)
-    _say(f"baseline: that of {attempt.session}")
-    _say(f"playbook: {attempt.file}")
-    return _run_playbook(attempt.playbook, attempt.text, arguments, tuple(arguments.approve))
-
-
-LISTED_SESSIONS = 20
-"""Sessions that are listed where there is no screen to scroll."""
-
-
-def _start(arguments: argparse.Namespace) -> int:
-    from agent.core.views.entries import PlaybookEntry, listing
-    from agent.sessions import playbook_entries, session_entry, session_folders
-
-    folders = session_folders(arguments.logs)
-    playbooks = list(playbook_entries(Path()))
-    if not _at_terminal(arguments):
-        older = max(0, len(folders) - LISTED_SESSIONS)
-        for line in listing(playbooks, map(session_entry, folders[:LISTED_SESSIONS]), older):
-            _say(line)
-        return Exit.OK
-    from tui.screens.start import key_of
-    from tui.start_app import StartApp
-
-    chosen = ""
-    # After a review one is back here; a run is what one came for, and ends the command.
-    while (entry := StartApp(playbooks, map(session_entry, folders), chosen).run()) is not None:
-        if isinstance(entry, PlaybookEntry):
-            arguments.playbook = entry.file
-            return _demo(arguments) if entry.shipped and entry.file == "demo" else _run(arguments)
-        chosen, arguments.session = key_of(entry), Path(entry.folder)
-        _replay(arguments)
-    return Exit.OK
-
-
-def _at_terminal(arguments: argparse.Namespace) -> bool:
-    """Whether a person sits in front of a screen and wants it."""
-    # The screen is drawn on stderr; results go to stdout.
-    return not arguments.headless and all(s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
-
-
-def _load(name: str, as_json: bool = False) -> "tuple[Playbook, str]":
-    """A playbook by file or shipped name, and its text. Raises UserError after all its problems were printed."""
-    from agent.paths import shipped_playbooks
-
-    path = Path(name)
-    shipped = shipped_playbooks() / f"{name}.yaml"
-    if not path.exists() and shipped.exists():
-        path = shipped
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        names = ", ".join(sorted(p.stem for p in shipped_playbooks().glob("*.yaml")))
-        raise UserError(f"cannot read {name}: {error.strerror}", f"shipped playbooks: {names}") from error
-    return _parse(text, str(path), as_json)
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
-def _parse(text: bytes, file: str, as_json: bool) -> "tuple[Playbook, str]":
-    from agent.playbook.load import load_playbook
-    from agent.servers.known_flags import all_known_flags
-
-    found = load_playbook(text, file, all_known_flags())
-    if not isinstance(found, list):
-        return found, text.decode()
-    if as_json:
-        _say(json.dumps({"problems": [asdict(problem) for problem in found]}, ensure_ascii=False, indent=2))
-    else:
-        for problem in found:
-            sys.stderr.write(f"{problem}\n")
-    count = f"{len(found)} problem{'s' if len(found) > 1 else ''}"
-    raise UserError(f"{file} has {count}", "see playbooks/example.yaml for the format")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +16,15 @@ import httpx
 
 from agent import __version__
 from agent.bench.bencher import HttpBencher
+from agent.control.server import serving
 from agent.core import events as ev
 from agent.core.model import Host
 from agent.core.state import State
+from agent.diagnostics import complain
 from agent.effects import TargetEffects
 from agent.engine import Engine, Listener
 from agent.history import LoadHistoryFile
+from agent.hostkeys import meet
 from agent.journal.journal import Journal
 from agent.launching import Launcher
 from agent.paths import history_file
@@ -34,6 +37,7 @@ from agent.resume import restore
 from agent.servers import server_kind
 from agent.session import SessionFolder
 from agent.targets.choose import open_target
+from agent.targets.holders import wiring
 from agent.telemetry import Tell, telemetry
 from agent.watching import Setting
 
@@ -69,7 +73,7 @@ async def open_session(
             at=time.time(),
             session=folder.id,
             playbook=playbook,
-            host=await target.host(),
+            host=await _host(target),
             approved=options.approved,
             keep=options.keep,
             attended=options.attended,
@@ -79,11 +83,11 @@ async def open_session(
         )
         folder.keep_playbook(redact(source))
         with closing(Journal(folder.path, partial(redact_tree, redact))) as journal:
-            async with _effects(playbook, target, start.host, folder, redact) as effects:
+            async with _effects(playbook, target, start.host, folder, redact, options.attended) as effects:
                 engine = Engine.begin(start, journal, effects, listen)
                 for note in notes:
                     engine.submit(ev.Noted(at=time.time(), text=note))
-                async with _tended(engine, target, gpus):
+                async with _tended(engine, target, folder, gpus):
                     yield engine, folder
 
 
@@ -109,15 +113,15 @@ async def reopen_session(
         async with _target(state.target, state.playbook, folder) as target:
             resumed = ev.SessionResumed(
                 at=time.time(),
-                host=await target.host(),
+                host=await _host(target),
                 approved=options.approved,
                 keep=options.keep,
                 attended=options.attended,
                 version=__version__,
             )
-            async with _effects(state.playbook, target, resumed.host, folder, redact) as effects:
+            async with _effects(state.playbook, target, resumed.host, folder, redact, options.attended) as effects:
                 engine = Engine.resume(state, resumed, journal, effects, listen)
-                async with _tended(engine, target, gpus):
+                async with _tended(engine, target, folder, gpus):
                     yield engine, folder
 
 
@@ -142,6 +146,7 @@ async def _played(
     opened: AbstractAsyncContextManager[tuple[Engine, SessionFolder]], options: Options
 ) -> tuple[State, SessionFolder]:
     async with opened as (engine, folder):
+        engine.on_trouble = lambda text: complain(text or "the journal can be written again: the session goes on")
         with _signals(lambda: engine.submit(ev.InterruptRequested(at=time.time(), keep=options.keep))):
             return await engine.run(), folder
 
@@ -155,26 +160,42 @@ async def _target(name: str | None, playbook: Playbook, folder: SessionFolder) -
         await target.close()
 
 
+async def _host(target: Target) -> Host:
+    """Facts about the target, once a session; a person at the terminal is asked about an unknown host key.
+
+    Raises TargetUnusable.
+    """
+    await meet(target)
+    host = await target.host()
+    if not host.gpus:
+        return host
+    wired = await wiring(target, host.gpus)
+    return replace(host, cuda=wired.cuda, links=wired.links)
+
+
 @asynccontextmanager
-async def _tended(engine: Engine, target: Target, gpus: Tell | None) -> AsyncIterator[None]:
-    """While inside, the engine is told of the link to the target, and `gpus` of what its GPUs do."""
+async def _tended(engine: Engine, target: Target, folder: SessionFolder, gpus: Tell | None) -> AsyncIterator[None]:
+    """While inside, the engine is told of the link to the target, and who looks on of what its GPUs do."""
     target.reach.tell(lambda why: engine.submit(_link_event(why)))
-    async with telemetry(target, lambda: engine.state, gpus):
+    async with (
+        serving(engine, folder.path, gpus) as control,
+        telemetry(target, lambda: engine.state, control.tell_gpus, lambda: control.watched),
+    ):
         yield
 
 
 @asynccontextmanager
 async def _effects(
-    playbook: Playbook, target: Target, host: Host, folder: SessionFolder, redact: Redactor
+    playbook: Playbook, target: Target, host: Host, folder: SessionFolder, redact: Redactor, waits: bool
 ) -> AsyncIterator[TargetEffects]:
     async with httpx.AsyncClient(trust_env=False) as http:
         kind = server_kind(playbook.server.kind, http)
         history = LoadHistoryFile(history_file())
-        setting = Setting(target=target, kind=kind, folder=folder, history=history, redact=redact)
+        setting = Setting(target=target, gpus=host.gpus, kind=kind, folder=folder, history=history, redact=redact)
         yield TargetEffects(
             target=target,
             kind=kind,
-            launcher=Launcher(setting=setting, owner=f"{getpass.getuser()} {folder.id}"),
+            launcher=Launcher(setting=setting, owner=f"{getpass.getuser()} {folder.id}", waits=waits),
             researcher=TargetResearcher(target, host, redact, Asker.from_env(os.environ)),
             bencher=HttpBencher(record=folder.add_measurement),
         )

@@ -20,12 +20,11 @@ Tell = Callable[[tuple[GpuUse, ...]], None]
 
 
 @asynccontextmanager
-async def telemetry(target: Target, state: Callable[[], State], tell: Tell | None) -> AsyncIterator[None]:
-    """While inside, `tell` is given what the GPUs do; an empty tuple where nobody can say. Without `tell`, nothing."""
-    if tell is None:
-        yield
-        return
-    watch = asyncio.create_task(_watch(target, state, tell), name="telemetry")
+async def telemetry(
+    target: Target, state: Callable[[], State], tell: Tell, wanted: Callable[[], bool]
+) -> AsyncIterator[None]:
+    """While inside, `tell` is given what the GPUs do, as long as it is wanted; an empty tuple where nobody can say."""
+    watch = asyncio.create_task(_watch(target, state, tell, wanted), name="telemetry")
     try:
         yield
     finally:
@@ -34,10 +33,12 @@ async def telemetry(target: Target, state: Callable[[], State], tell: Tell | Non
             await watch
 
 
-async def _watch(target: Target, state: Callable[[], State], tell: Tell) -> None:
+async def _watch(target: Target, state: Callable[[], State], tell: Tell, wanted: Callable[[], bool]) -> None:
     while True:
         present = state()
-        if present.current is None or not present.host.gpus:
+        if not wanted():
+            pass
+        elif present.current is None or not present.host.gpus:
             tell(())
         elif not present.measuring:  # a measurement has the machine to itself; what was seen last stays
             tell(await _look(target))

@@ -168,7 +168,7 @@ def test_the_list_without_a_terminal(
     text = capsys.readouterr().out
     assert "▶ mine.yaml" in text and "10 experiments on simulated" in text
     assert "best: better  120.1 ±0.2 tok/s  +20.0 %" in text
-    assert "interrupted, not ended; it can be reviewed, going on with it is not possible yet" in text
+    assert "interrupted without an end; tunebot resume goes on with it" in text
     assert text.index("111500") < text.index("101500")
 
 

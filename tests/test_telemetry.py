@@ -59,7 +59,7 @@ async def test_errors_mean_that_nothing_is_known() -> None:
         good,
     )
     told: list[tuple[GpuUse, ...]] = []
-    async with telemetry(target, lambda: story("loading").state, told.append):  # type: ignore[arg-type]
+    async with telemetry(target, lambda: story("loading").state, told.append, lambda: True):  # type: ignore[arg-type]
         await until(lambda: len(told) >= 6)
     known = GpuUse(index=0, used_mib=88064, total_mib=97887, busy=0.97, power_w=330.1)
     assert told[:6] == [(known,), (), (), (), (), (known,)]
@@ -75,12 +75,20 @@ async def test_nothing_is_asked_where_nothing_is_up_or_a_round_is_measured(momen
         looked += 1
         return story(moment).state
 
-    async with telemetry(target, state, lambda _: None):  # type: ignore[arg-type]
+    async with telemetry(target, state, lambda _: None, lambda: True):  # type: ignore[arg-type]
         await until(lambda: looked >= 5)
     assert target.asked == 0
 
 
-async def test_without_a_listener_there_is_no_task() -> None:
-    before = asyncio.all_tasks()
-    async with telemetry(Smi(), lambda: story("loading").state, None):  # type: ignore[arg-type]
-        assert asyncio.all_tasks() == before
+async def test_nothing_is_asked_while_nobody_looks() -> None:
+    target = Smi(CommandResult(exit_code=0, output=ANSWER))
+    looked = 0
+
+    def wanted() -> bool:
+        nonlocal looked
+        looked += 1
+        return False
+
+    async with telemetry(target, lambda: story("loading").state, lambda _: None, wanted):  # type: ignore[arg-type]
+        await until(lambda: looked >= 5)
+    assert target.asked == 0

@@ -1,7 +1,7 @@
 """The app: shows a source, 20 times a second if it changed and once a second if it did not."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar
 
@@ -45,7 +45,8 @@ class TunebotApp(App[None]):
         self._shown: tuple[int, int] = (-1, -1)
         self._rings = os.environ.get("TUNEBOT_BELL", "1") != "0"
         self._known_needs: frozenset[str] = frozenset()
-        self._leaving = False
+        self.leaving = False
+        """Whether a person wants the session to end: the app ends with it."""
 
     def on_mount(self) -> None:
         """Begin with the first screen."""
@@ -55,14 +56,13 @@ class TunebotApp(App[None]):
 
     def refresh_state(self) -> None:
         """Show the present state on the screen in front, and on the one behind a dialog."""
-        now = self.source.now()
-        frame = (self.source.version, int(now))
+        frame = (self.source.version, int(self.source.now()))
         if frame == self._shown:
             return
         self._shown = frame
         for screen in reversed(self.screen_stack):
             if isinstance(screen, StateScreen) and screen.is_mounted:
-                screen.show(self.source.state, now)
+                screen.look()
             if not isinstance(screen, ModalScreen):
                 break
         self._ring()
@@ -87,23 +87,36 @@ class TunebotApp(App[None]):
         self.notify(f"the bell is {'on' if self._rings else 'off'}", timeout=4, markup=False)
 
     async def action_quit(self) -> None:
-        """Leave. A live session winds up first; a server that is up is asked about."""
+        """Leave. A session of this process winds up first; a server that is up is asked about."""
         state = self.source.state
-        if not self.source.live or state.ending:
+        if self.source.read_only or state.ending:
             self.exit()
-        elif self._leaving or state.interrupted:
+        elif self.source.elsewhere:
+            from tui.dialogs.quit import DetachDialog
+
+            self._ask(DetachDialog(state), self._leave_or_detach)
+        elif self.leaving or state.interrupted:
             self.notify("stopping: the screen closes when the session has ended", timeout=4, markup=False)
         elif not leaving(state).asks:
             self._leave(keep=False)
         else:
             from tui.dialogs.quit import QuitDialog
 
-            if not isinstance(self.screen, QuitDialog):
-                self.push_screen(QuitDialog(state), self._leave)
+            self._ask(QuitDialog(state), self._leave)
+
+    def _ask(self, dialog: Screen[bool | None], then: Callable[[bool | None], None]) -> None:
+        if type(self.screen) is not type(dialog):
+            self.push_screen(dialog, then)
+
+    def _leave_or_detach(self, end: bool | None) -> None:
+        if end:
+            self._leave(keep=False)
+        elif end is not None:
+            self.exit()
 
     def _leave(self, keep: bool | None) -> None:
-        if keep is not None and not self._leaving:
-            self._leaving = True
+        if keep is not None and not self.leaving:
+            self.leaving = True
             self.source.submit(ev.InterruptRequested(at=self.source.now(), keep=keep))
 
     def _need_keys(self) -> frozenset[str]:
@@ -111,7 +124,7 @@ class TunebotApp(App[None]):
 
     def _ring(self) -> None:
         present = self._need_keys()
-        if self.source.live and self._rings and present - self._known_needs:
+        if not self.source.read_only and self._rings and present - self._known_needs:
             self.bell()
         self._known_needs = present
 

@@ -18,7 +18,9 @@ PHASES: frozenset[MarkKind] = frozenset({"launch", "phase", "ready"})
 class ReplaySource:
     """Plays a recording. Whoever asks for `now()` moves it on, so that it needs no task of its own."""
 
-    live = False
+    read_only = "a recording: nothing can be changed"
+    elsewhere = False
+    trouble = ""
 
     def __init__(
         self,

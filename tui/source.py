@@ -16,7 +16,12 @@ class Source(Protocol):
     state: State
     version: int
     folder: Path
-    live: bool
+    read_only: str
+    """Why nothing can be changed from here; empty where it can."""
+    elsewhere: bool
+    """Whether the session runs in another process: leaving the screen ends nothing."""
+    trouble: str
+    """What keeps tunebot from working as it should; empty where all is well."""
     gpus: tuple[GpuUse, ...]
     """What the GPUs do at the moment; empty where nobody looks."""
     redact: Callable[[str], str]
@@ -32,20 +37,21 @@ class Source(Protocol):
 
 
 class Live:
-    """The running session: the engine calls it after every event, the screen looks at it 20 times a second."""
-
-    live = True
+    """A session that goes on: whoever follows it calls this after every event, the screen looks 20 times a second."""
 
     state: State
     folder: Path
 
-    def __init__(self) -> None:
+    def __init__(self, *, elsewhere: bool = False, read_only: str = "") -> None:
+        self.elsewhere, self.read_only = elsewhere, read_only
         self.version = 0
+        self.trouble = ""
         self.gpus: tuple[GpuUse, ...] = ()
         self.end: SessionEnded | None = None
         self.redact: Callable[[str], str] = str
         self.known_flags: Sequence[Sequence[str]] = ()
         self._submit: Callable[[Event], None] | None = None
+        self._ahead_s = 0.0
 
     def connect(self, submit: Callable[[Event], None], folder: Path) -> None:
         """Take the engine's submit function and the session's folder, before the screen is shown."""
@@ -55,8 +61,7 @@ class Live:
         """The engine's listener."""
         self.state = after
         self.version += 1
-        if isinstance(event, SessionEnded):
-            self.end = event
+        self.end = event if isinstance(event, SessionEnded) else None
 
     def watch_gpus(self, gpus: tuple[GpuUse, ...]) -> None:
         """Take what the telemetry saw."""
@@ -64,9 +69,19 @@ class Live:
             self.gpus = gpus
             self.version += 1
 
+    def tell_trouble(self, text: str) -> None:
+        """Take what is wrong, or that nothing is."""
+        if text != self.trouble:
+            self.trouble = text
+            self.version += 1
+
+    def set_clock(self, ahead_s: float) -> None:
+        """By how much the session's clock is ahead of this machine's."""
+        self._ahead_s = ahead_s
+
     def now(self) -> float:
-        """The clock's time."""
-        return time.time()
+        """The time where the session runs."""
+        return time.time() + self._ahead_s
 
     def submit(self, event: Event) -> None:
         """Hand the event to the engine."""

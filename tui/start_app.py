@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from textual.app import App
 
 from agent.core.views.entries import PlaybookEntry, SessionEntry
-from tui.screens.start import Entry, StartScreen
+from tui.screens.start import Choice, StartScreen
 
 
-class StartApp(App[Entry]):
-    """Its result is the chosen entry, or None where the person left."""
+class StartApp(App[Choice]):
+    """Its result is what was chosen, or None where the person left."""
 
     TITLE = "tunebot"
 
@@ -20,4 +20,4 @@ class StartApp(App[Entry]):
 
     def on_mount(self) -> None:
         """Show the one screen that it has."""
-        self.push_screen(self._start, lambda entry: self.exit(entry))
+        self.push_screen(self._start, lambda choice: self.exit(choice))

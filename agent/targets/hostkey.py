@@ -2,11 +2,13 @@
 
 import os
 from pathlib import Path
-
-import asyncssh
+from typing import TYPE_CHECKING
 
 from agent.paths import config_folder
 from agent.ports import TargetUnusable
+
+if TYPE_CHECKING:
+    import asyncssh
 
 
 class HostKeyUnknown(TargetUnusable):
@@ -15,7 +17,7 @@ class HostKeyUnknown(TargetUnusable):
     `compare` says how a person finds out whether the key is right.
     """
 
-    def __init__(self, host: str, entry: str, key: asyncssh.SSHKey) -> None:
+    def __init__(self, host: str, entry: str, key: "asyncssh.SSHKey") -> None:
         kind = key.algorithm.decode().removeprefix("ssh-").partition("-")[0]
         self.compare = f"compare it with what `ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub` prints on the host"
         message = f"the host key of {host} is not known: {key.algorithm.decode()} {key.get_fingerprint()}"

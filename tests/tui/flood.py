@@ -23,7 +23,9 @@ REPORTS_PER_SECOND = 80
 class Flooded:
     """A Source that is played by the bench: the reducer and the scheduler run for each event, as in a session."""
 
-    live = True
+    read_only = ""
+    elsewhere = False
+    trouble = ""
     gpus: tuple[GpuUse, ...] = ()
     known_flags: Sequence[Sequence[str]] = ()
 

@@ -47,7 +47,9 @@ STORY = playbook(
 class Session:
     """A Source whose events come from the test. Decisions are made as the engine makes them."""
 
-    live = True
+    read_only = ""
+    elsewhere = False
+    trouble = ""
 
     def __init__(self, book: Playbook = STORY, folder: Path = Path(), host: Host = HOST, attended: bool = True) -> None:
         start = ev.SessionStarted(

@@ -28,7 +28,9 @@ class Recorder:
     time: float = 1000.0
     version: int = 1
     folder: Path = Path()
-    live: bool = True
+    read_only: str = ""
+    elsewhere: bool = False
+    trouble: str = ""
     gpus: tuple[GpuUse, ...] = ()
     redact: Callable[[str], str] = str
     known_flags: Sequence[Sequence[str]] = ()

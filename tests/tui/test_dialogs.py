@@ -6,7 +6,7 @@ from agent.core import events as ev
 from agent.playbook.model import AskEntry, GrepEntry
 from tests.tui.stage import UNSET, Recorder, on_stage, type_text, until
 from tests.tui.states import HOSTILE, begun, ended, loading, play
-from tui.dialogs import AskDialog, ConfirmDialog, GrepDialog, NewDialog, QuitDialog
+from tui.dialogs import AskDialog, ConfirmDialog, DetachDialog, GrepDialog, NewDialog, QuitDialog
 
 SMALL = (80, 24)
 FLAGS = (("tp", "tensor-parallel-size"), ("cuda-graph-max-bs",), ("enable-torch-compile",))
@@ -24,6 +24,7 @@ async def given(app, pilot):
         lambda s: GrepDialog("base", s),
         lambda s: NewDialog("base", s),
         lambda s: QuitDialog(s),
+        lambda s: DetachDialog(s),
     ],
 )
 async def test_escape_changes_nothing(make):
@@ -176,6 +177,27 @@ async def test_leaving_with_nothing_at_stake_asks_nothing():
         assert await given(app, pilot) is False
 
 
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (("enter",), False),
+        (("d",), False),
+        (("e",), True),
+        (("escape",), None),
+        (("n",), None),
+        (("right", "enter"), True),
+        (("right", "right", "enter"), None),
+    ],
+)
+async def test_leaving_a_session_that_runs_elsewhere_stops_nothing_at_first(keys, answer):
+    state = loading(begun(), "base", "s-01", 110.0)
+    async with on_stage(Recorder(state), DetachDialog(state), SMALL) as (app, pilot):
+        assert "The server of base is up" in app.text and "the session goes on" in app.text
+        assert "cancelled" not in app.text
+        await pilot.press(*keys)
+        assert await given(app, pilot) is answer
+
+
 ALL_HOSTILE = " ".join(text[:5000] for text in HOSTILE)
 
 
@@ -184,6 +206,7 @@ ALL_HOSTILE = " ".join(text[:5000] for text in HOSTILE)
     [
         lambda s: ConfirmDialog(ALL_HOSTILE),
         lambda s: QuitDialog(s),
+        lambda s: DetachDialog(s),
         lambda s: GrepDialog("base", s),
         lambda s: NewDialog("idea", s),
     ],

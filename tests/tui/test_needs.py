@@ -138,7 +138,7 @@ async def test_a_question_without_a_key_takes_no_decision():
 
 
 async def test_a_recording_decides_nothing():
-    source = Recorder(begun(), live=False)
+    source = Recorder(begun(), read_only="a recording")
     async with looked_at(source) as (_, pilot):
         await pilot.press("y", "Y", "a", "d")
         assert source.submitted == []

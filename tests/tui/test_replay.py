@@ -41,7 +41,9 @@ class Shot:
     state: State
     folder: Path
     version: int = 1
-    live: bool = True
+    read_only: str = ""
+    elsewhere: bool = False
+    trouble: str = ""
     gpus: tuple[GpuUse, ...] = ()
     redact: Callable[[str], str] = str
     known_flags: Sequence[Sequence[str]] = ()

@@ -63,7 +63,7 @@ async def test_x_cancels_a_running_task_only():
 
 
 async def test_a_recording_cancels_nothing():
-    source = Recorder(researched(), live=False)
+    source = Recorder(researched(), read_only="a recording")
     async with on_stage(source, ResearchScreen()) as (_, pilot):
         await pilot.press("x")
         assert source.submitted == []

@@ -236,7 +236,7 @@ async def test_a_dialog_hands_in_its_event() -> None:
 
 async def test_a_recording_takes_no_changes() -> None:
     session = story("third")
-    session.live = False
+    session.read_only = "a recording: nothing can be changed"
     async with shown(session) as s:
         for key in "agnsrp":
             await s.press(key)

@@ -19,6 +19,7 @@ from tui.app import TunebotApp
 from tui.screens.run import RunScreen
 from tui.source import Live
 from tui.start import Fault, Running, show_session
+from tui.widgets.header import Header
 
 Act = Callable[[TunebotApp, Pilot[Any]], Any]
 
@@ -86,7 +87,7 @@ def headless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TunebotApp, "run_async", run)
 
 
-async def show(stage: Stage, monkeypatch: pytest.MonkeyPatch, keep: bool = False) -> Any:
+async def show(stage: Stage, monkeypatch: pytest.MonkeyPatch, keep: bool = False, live: Live | None = None) -> Any:
     """Show the stage's session."""
 
     async def act(pilot: Pilot[Any]) -> None:
@@ -99,7 +100,7 @@ async def show(stage: Stage, monkeypatch: pytest.MonkeyPatch, keep: bool = False
         await until(pilot, lambda: not app.is_running or app._exit)
 
     monkeypatch.setattr(TunebotApp, "act", staticmethod(act), raising=False)
-    return await show_session(stage.open, keep, (JournalError,))
+    return await show_session(stage.open, live or Live(), keep, (JournalError,))
 
 
 async def test_leaving_stops_the_server_and_ends_with_the_engine(
@@ -155,3 +156,47 @@ async def test_a_screen_that_breaks_winds_up_the_session(
     printed = capsys.readouterr()
     assert "Traceback" not in printed.out + printed.err
     assert "ZeroDivisionError" in (tmp_path / "fault.txt").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_leaves_a_session_that_runs_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    stage = Stage(tmp_path, lambda app, pilot: os.kill(os.getpid(), number))
+    shown = await show(stage, monkeypatch, live=Live(elsewhere=True))
+    assert stage.engine is not None and stage.closed
+    assert stage.engine.seen == [] and shown.end is None and not shown.state.interrupted
+
+
+@pytest.mark.parametrize(
+    ("keys", "submitted"),
+    [
+        (("q", "enter"), []),
+        (("ctrl+q", "d"), []),
+        (("q", "escape", "q", "right", "enter"), [False]),
+        (("q", "e"), [False]),
+    ],
+)
+async def test_leaving_a_session_that_runs_elsewhere_asks_whether_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...], submitted: list[bool]
+) -> None:
+    stage = Stage(tmp_path, lambda app, pilot: pilot.press(*keys))
+    shown = await show(stage, monkeypatch, live=Live(elsewhere=True))
+    assert stage.engine is not None
+    assert [getattr(event, "keep", None) for event in stage.engine.seen] == submitted
+    assert (shown.end is not None) == bool(submitted)
+
+
+async def test_a_read_only_screen_asks_nothing_and_stays_after_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(app: TunebotApp, pilot: Pilot[Any]) -> None:
+        assert "read-only" in app.screen.query_one(Header).content.plain  # type: ignore[union-attr]
+        assert stage.engine is not None
+        stage.engine.submit(ev.InterruptRequested(at=stage.session.at, keep=False))
+        await until(pilot, lambda: "ended: interrupted" in app.screen.query_one(Header).content.plain)  # type: ignore[union-attr]
+        await pilot.press("q")
+
+    stage = Stage(tmp_path, act)
+    shown = await show(stage, monkeypatch, live=Live(elsewhere=True, read_only="another tunebot runs it"))
+    assert shown.end is not None

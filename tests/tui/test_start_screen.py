@@ -4,12 +4,13 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import pytest
 from textual.pilot import Pilot
 
 from agent.core.views.entries import PlaybookEntry, SessionEntry, Standing
-from tui.screens.start import AT_A_TIME, Entries, Entry
+from tui.screens.start import AT_A_TIME, Choice, Entries
 from tui.start_app import StartApp
 
 DEMO = PlaybookEntry(file="demo", name="demo-kimi-k2.5", target="simulated", experiments=10, shipped=True)
@@ -46,12 +47,12 @@ async def until(predicate: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def text(pilot: Pilot[Entry]) -> str:
+def text(pilot: Pilot[Choice]) -> str:
     strips = pilot.app.screen._compositor.render_strips()
     return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
 
-async def shown(pilot: Pilot[Entry], words: str) -> None:
+async def shown(pilot: Pilot[Choice], words: str) -> None:
     await until(lambda: words in text(pilot))
 
 
@@ -76,7 +77,7 @@ async def test_enter_runs_a_playbook() -> None:
     async with start.run_test() as pilot:
         await pilot.press("down", "enter")
         await pilot.pause()
-    assert start.return_value == MINE
+    assert start.return_value == Choice(MINE)
 
 
 async def test_a_playbook_with_problems_does_not_run() -> None:
@@ -97,7 +98,7 @@ async def test_enter_reviews_a_session() -> None:
         assert "12 of 12 experiments ended" in text(pilot) and "completed after 2:07" in text(pilot)
         await pilot.press("enter")
         await pilot.pause()
-    assert start.return_value == session(1)
+    assert start.return_value == Choice(session(1))
 
 
 async def test_a_click_chooses() -> None:
@@ -106,7 +107,7 @@ async def test_a_click_chooses() -> None:
         await pilot.pause()
         await pilot.click(Entries, offset=(5, 3))
         await pilot.pause()
-    assert start.return_value == DEMO
+    assert start.return_value == Choice(DEMO)
 
 
 async def test_a_session_without_an_end_says_what_can_be_done() -> None:
@@ -114,10 +115,10 @@ async def test_a_session_without_an_end_says_what_can_be_done() -> None:
     async with start.run_test(size=(120, 40)) as pilot:
         await shown(pilot, "not ended")
         await pilot.press("end")
-        await shown(pilot, "interrupted, not ended; it can be reviewed, going on with it is not possible yet")
+        await shown(pilot, "interrupted without an end; tunebot resume goes on with it")
         await pilot.press("enter")
         await pilot.pause()
-    assert start.return_value == session(1, "not ended")
+    assert start.return_value == Choice(session(1, "not ended"))
 
 
 async def test_an_unreadable_session_says_why() -> None:
@@ -135,7 +136,7 @@ async def test_the_cursor_is_where_one_came_from() -> None:
         await shown(pilot, session(15).folder)
         await pilot.press("enter")
         await pilot.pause()
-    assert start.return_value == session(15)
+    assert start.return_value == Choice(session(15))
 
 
 async def test_the_list_is_there_while_sessions_are_read() -> None:
@@ -176,3 +177,39 @@ async def test_a_new_size_redraws_the_lines() -> None:
         await shown(pilot, " sim")
         await pilot.resize_terminal(130, 40)
         await shown(pilot, "SIMULATED")
+
+
+@pytest.mark.parametrize(
+    ("standing", "key", "what"),
+    [
+        ("not ended", "r", "resume"),
+        ("interrupted", "r", "resume"),
+        ("target-lost", "r", "resume"),
+        ("running", "a", "attach"),
+        ("running", "enter", "open"),
+    ],
+)
+async def test_a_session_that_can_go_on_is_gone_on_with(
+    standing: Standing, key: str, what: Literal["open", "resume", "attach"]
+) -> None:
+    start = app(session(1, standing))
+    async with start.run_test(size=(120, 40)) as pilot:
+        await shown(pilot, standing)
+        await pilot.press("end")
+        await shown(pilot, f"tunebot {'attach' if standing == 'running' else 'resume'} ")
+        await shown(pilot, f" {key} " if key != "enter" else " a attach")
+        await pilot.press(key)
+        await pilot.pause()
+    assert start.return_value == Choice(session(1, standing), what)
+
+
+@pytest.mark.parametrize("standing", ["completed", "unreadable"])
+async def test_what_is_complete_does_not_go_on(standing: Standing) -> None:
+    start = app(session(1, standing))
+    async with start.run_test(size=(120, 40)) as pilot:
+        await shown(pilot, standing)
+        await pilot.press("end", "r", "a")
+        await pilot.pause()
+        assert " resume" not in text(pilot).splitlines()[-1] and pilot.app.is_running
+        await pilot.press("q")
+    assert start.return_value is None

@@ -4,6 +4,6 @@ from tui.dialogs.ask import AskDialog
 from tui.dialogs.confirm import ConfirmDialog
 from tui.dialogs.grep import GrepDialog
 from tui.dialogs.new import NewDialog
-from tui.dialogs.quit import QuitDialog
+from tui.dialogs.quit import DetachDialog, QuitDialog
 
-__all__ = ["AskDialog", "ConfirmDialog", "GrepDialog", "NewDialog", "QuitDialog"]
+__all__ = ["AskDialog", "ConfirmDialog", "DetachDialog", "GrepDialog", "NewDialog", "QuitDialog"]

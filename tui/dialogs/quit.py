@@ -61,7 +61,59 @@ class QuitDialog(Dialog[bool | None]):
             self.dismiss(keep)
 
 
+class DetachDialog(Dialog[bool | None]):
+    """True ends the session, False only leaves its screen, None stays."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "answer(False)", "Detach", show=False),
+        Binding("e", "answer(True)", "End", show=False),
+        Binding("s,c,n", "dismiss_none", "Stay", show=False),
+        Binding("left,up", "app.focus_previous", show=False),
+        Binding("right,down", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self._leaving = leaving(state)
+
+    def compose(self) -> ComposeResult:
+        """What each choice means."""
+        with Vertical(id="box") as box:
+            box.border_title = plain("Leave the screen")
+            box.border_subtitle = plain("d detach · e end · esc stay")
+            yield Static(_detach_text(self._leaving))
+            with Horizontal(classes="buttons"):
+                yield Button(row("Detach"), id="detach")
+                yield Button(row("End the session"), id="end")
+                yield Button(row("Stay"), id="stay")
+
+    def on_mount(self) -> None:
+        """Enter by itself detaches, which stops nothing."""
+        self.query_one("#detach", Button).focus()
+
+    def on_button_pressed(self, message: Button.Pressed) -> None:
+        """The choice."""
+        self.dismiss({"end": True, "detach": False}.get(message.button.id or ""))
+
+    def action_answer(self, end: bool) -> None:
+        """The choice by its letter."""
+        self.dismiss(end)
+
+
 def _text(at_stake: Leaving) -> Content:
+    made = _at_stake(at_stake, " and would be cancelled")
+    if at_stake.server:
+        made += [Content(""), plain("Keep the server running, or stop it?")]
+    return lines(*made)
+
+
+def _detach_text(at_stake: Leaving) -> Content:
+    goes_on = plain("Detached, the session goes on: tunebot attach comes back to it.")
+    ends = plain(f"Ended, it winds up{' and its server is stopped' if at_stake.server else ''}.")
+    return lines(*_at_stake(at_stake, ""), Content(""), goes_on, ends)
+
+
+def _at_stake(at_stake: Leaving, tasks_end: str) -> list[Content]:
     made = []
     if at_stake.server:
         made.append(plain(f"The server of {one_line(at_stake.server)} is up: {one_line(at_stake.doing)}."))
@@ -70,7 +122,5 @@ def _text(at_stake: Leaving) -> Content:
         made.append(plain(f"{at_stake.unfinished} experiment{'s have' if many else ' has'} not ended yet."))
     if at_stake.tasks:
         many = at_stake.tasks > 1
-        made.append(plain(f"{at_stake.tasks} background task{'s run' if many else ' runs'} and would be cancelled."))
-    if at_stake.server:
-        made += [Content(""), plain("Keep the server running, or stop it?")]
-    return lines(*made)
+        made.append(plain(f"{at_stake.tasks} background task{'s run' if many else ' runs'}{tasks_end}."))
+    return made

@@ -6,6 +6,7 @@ from textual.screen import Screen
 
 from agent.core.state import State
 from tui.source import Source
+from tui.widgets.trouble import Trouble
 
 if TYPE_CHECKING:
     from tui.app import TunebotApp
@@ -19,8 +20,18 @@ class StateScreen(Screen[None]):
         """The session that is shown."""
         return cast("TunebotApp", self.app).source
 
+    def on_mount(self) -> None:
+        """Trouble comes above all else."""
+        self.mount(Trouble(), before=0)
+
     def on_screen_resume(self) -> None:
         """A screen that comes to the front shows what is, not what was."""
+        self.look()
+
+    def look(self) -> None:
+        """Draw the source as it is now."""
+        for line in self.query_children(Trouble):
+            line.show(self.source.trouble)
         self.show(self.source.state, self.source.now())
 
     def show(self, state: State, now: float) -> None:

@@ -16,6 +16,7 @@ _MEANINGS = {
     "ask": "ask a question about it while the server loads",
     "grep": "search the server's source for it",
     "new": "add an experiment on top of it",
+    "idea": "ask an LLM for the next experiment; its proposal waits on the board",
     "skip": "do not run it",
     "retry": "run it (again), whatever ruled it out",
     "pause": "launch nothing new after what runs now, or go on",
@@ -27,6 +28,7 @@ _MEANINGS = {
     "help": "this page",
     "toggle_bell": "ring when something needs you, or not",
     "quit": "leave: asks whether the server stays up",
+    "leave": "leave the screen: the session runs elsewhere and goes on",
     "command_palette": "every action by its name",
     "move(-1)": "up",
     "move(1)": "down",
@@ -51,6 +53,7 @@ _SIGNS = (
     ("=", "no-gain: excluded", "?", "inconclusive: too much noise"),
     ("▼", "worse: a loss beyond the noise", "!", "invalid: other flags, wrong output"),
     ("✖", "failed, or ruled out by a preflight", "◐", "a background task runs"),
+    ("◇", "proposed by an LLM: waits for you", "", ""),
 )
 
 

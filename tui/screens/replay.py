@@ -62,9 +62,9 @@ class ReplayScreen(RunScreen):
         """The source, which is a replay."""
         return cast(ReplaySource, self.source)
 
-    async def on_mount(self) -> None:
+    def on_mount(self) -> None:
         """Add the bar above the footer."""
-        await self.mount(ScrubBar(self.replay), before=self.query_one(Keys))
+        self.mount(ScrubBar(self.replay), before=self.query_one(Keys))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What would change a session has no key here."""

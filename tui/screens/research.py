@@ -10,6 +10,7 @@ from textual.widgets import Static
 from agent.core import events as ev
 from agent.core.state import State
 from agent.core.views.tasks import TaskLine, Transcript, task_lines, transcript
+from agent.text import one_line
 from tui.content import plain
 from tui.screens.base import StateScreen
 from tui.widgets.keys import Keys
@@ -81,8 +82,8 @@ class ResearchScreen(StateScreen):
         task = self.source.state.tasks.get(self._list.chosen or "")
         if task is None:
             return
-        if not self.source.live:
-            self.notify("this is a recording: nothing runs", markup=False)
+        if self.source.read_only:
+            self.notify(one_line(self.source.read_only), markup=False)
         elif task.status is None:
             self.source.submit(ev.TaskAbandoned(at=self.source.now(), task=task.task.id))
             self.notify("the task is being cancelled", markup=False)

@@ -1,6 +1,7 @@
 """The run screen: header, board, server, background, log."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -10,7 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
 from agent.core import events as ev
-from agent.core.actions import cannot_retry, cannot_skip, launch_to_end
+from agent.core.actions import cannot_retry, cannot_skip, launch_to_end, question_for_next
 from agent.core.state import Launch, State
 from agent.core.views.background import background_view
 from agent.core.views.board import board_view
@@ -37,6 +38,7 @@ class RunScreen(StateScreen):
         Binding("a", "ask", "ask", id="run.ask"),
         Binding("g", "grep", "grep", id="run.grep"),
         Binding("n", "new", "new", id="run.new"),
+        Binding("i", "idea", "next idea", show=False, id="run.idea"),
         Binding("s", "skip", "skip", id="run.skip"),
         Binding("r", "retry", "retry", id="run.retry"),
         Binding("p", "pause", "pause", id="run.pause"),
@@ -45,6 +47,7 @@ class RunScreen(StateScreen):
         Binding("v", "research", "research", id="run.research"),
         Binding("y", "needs", "needs you", id="run.needs"),
         Binding("b", "swap", "background/log", show=False, id="run.swap"),
+        Binding("q", "leave", "leave", id="run.leave"),
     ]
 
     def compose(self) -> ComposeResult:
@@ -62,7 +65,7 @@ class RunScreen(StateScreen):
 
     def show(self, state: State, now: float) -> None:
         """Draw all parts."""
-        self.query_one(Header).show(header_view(state, now))
+        self.query_one(Header).show(replace(header_view(state, now), role=self._role()))
         self.query_one(Board).show(board_view(state))
         server = self.query_one(ServerPanel)
         server.make_room(len(state.host.gpus))
@@ -73,9 +76,23 @@ class RunScreen(StateScreen):
         title = f"Log: {launch.experiment} · {launch_name(state, launch)}" if launch else "Log"
         self.query_one(LogPane).show(path, title, now, failure_line(launch) if launch else None)
 
+    def _role(self) -> str:
+        source = self.source
+        if source.elsewhere:
+            return "read-only" if source.read_only else "attached"
+        return ""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A session of this process is left by ctrl+q alone: that ends it."""
+        return action != "leave" or self.source.elsewhere
+
     @on(Board.Opened)
     def _open(self) -> None:
         self.action_details()
+
+    async def action_leave(self) -> None:
+        """Leave a session that runs elsewhere."""
+        await self.app.run_action("quit")
 
     def action_details(self) -> None:
         """All about the experiment under the cursor."""
@@ -130,6 +147,12 @@ class RunScreen(StateScreen):
         if (name := self._chosen()) and self._may_change():
             self._ask_for(NewDialog(name, self.source.state, self.source.known_flags))
 
+    def action_idea(self) -> None:
+        """Ask an LLM for the next experiment to try: its proposal waits on the board."""
+        if self._may_change():
+            self.source.submit(question_for_next(self.source.state, self.source.now()))
+            self._tell("asked for the next experiment: what it proposes comes to the board")
+
     def action_skip(self) -> None:
         """Do not run the experiment under the cursor."""
         if (name := self._chosen()) and self._may_change(cannot_skip(self.source.state, name)):
@@ -183,8 +206,8 @@ class RunScreen(StateScreen):
     def _may_change(self, refusal: str | None = None) -> bool:
         """Whether an action applies; says so if it does not."""
         state = self.source.state
-        if not self.source.live:
-            refusal = "a recording: nothing can be changed"
+        if self.source.read_only:
+            refusal = self.source.read_only
         elif state.interrupted or state.ending:
             refusal = "the session is ending"
         if refusal:

@@ -1,9 +1,10 @@
-"""The start screen: the playbooks to run and the sessions to review."""
+"""The start screen: the playbooks to run, the sessions to review, to go on with and to attach to."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual import work
 from textual.app import ComposeResult
@@ -27,6 +28,17 @@ from tui.content import MUTED, cut, plain, row
 from tui.widgets.keys import Keys
 
 Entry = PlaybookEntry | SessionEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a person chose, and what is to be done with it: to open is to run a playbook or to review a session."""
+
+    entry: Entry
+    what: Literal["open", "resume", "attach"] = "open"
+
+
+_RESUMABLE: frozenset[Standing] = frozenset({"not ended", "interrupted", "target-lost"})
 
 AT_A_TIME = 8
 """Sessions that are summarised before the list grows by them."""
@@ -70,10 +82,12 @@ class Entries(OptionList):
     """
 
 
-class StartScreen(Screen[Entry]):
-    """Lists what is at hand and ends in the entry that a person chose."""
+class StartScreen(Screen[Choice]):
+    """Lists what is at hand and ends in what a person chose."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("r", "resume", "resume", id="start.resume"),
+        Binding("a", "attach", "attach", id="start.attach"),
         Binding("q,escape", "app.quit", "quit", key_display="q", id="start.quit"),
     ]
     DEFAULT_CSS = """
@@ -90,10 +104,14 @@ class StartScreen(Screen[Entry]):
         self._sessions = sessions
         self._chosen = chosen
         self._entries: dict[str, Entry] = {}
+        self._front: Entry | None = None
 
     def compose(self) -> ComposeResult:
         """Its parts."""
-        yield Static(row(plain("tunebot", "bold"), plain("   run a playbook, or review a session", MUTED)), id="title")
+        yield Static(
+            row(plain("tunebot", "bold"), plain("   run a playbook; review a session, or go on with it", MUTED)),
+            id="title",
+        )
         yield Entries(id="entries")
         yield Static(id="about")
         yield Keys()
@@ -126,7 +144,32 @@ class StartScreen(Screen[Entry]):
         """Tell about the entry under the cursor."""
         entry = self._entries.get(event.option_id or "")
         if entry is not None:
+            self._front = entry
             self.query_one("#about", Static).update(_about(entry))
+            self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys are those of the entry under the cursor."""
+        standing = self._front.standing if isinstance(self._front, SessionEntry) else None
+        match action:
+            case "resume":
+                return standing in _RESUMABLE
+            case "attach":
+                return standing == "running"
+            case _:
+                return True
+
+    def action_resume(self) -> None:
+        """Go on with the session under the cursor."""
+        self._choose("resume")
+
+    def action_attach(self) -> None:
+        """Attach to the session under the cursor, which runs."""
+        self._choose("attach")
+
+    def _choose(self, what: Literal["resume", "attach"]) -> None:
+        if self._front is not None:
+            self.dismiss(Choice(self._front, what))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Choose it: a key or a click."""
@@ -138,7 +181,7 @@ class StartScreen(Screen[Entry]):
         elif isinstance(entry, SessionEntry) and entry.standing == "unreadable":
             self.notify(one_line(entry.problem), severity="warning", markup=False)
         else:
-            self.dismiss(entry)
+            self.dismiss(Choice(entry))
 
     def _add(self, found: Sequence[Entry]) -> None:
         entries = self.query_one(Entries)

@@ -33,6 +33,9 @@ def _left(view: HeaderView, width: int) -> Content:
     if view.mark:
         tail = row(tail, "  ", toned(cut(view.mark, max(30, width // 3)), view.tone))
     room = width - head.cell_length - tail.cell_length
+    if view.role and room >= _LEAST_NAME + len(view.role) + 3:
+        head = row(head, plain(f" {view.role} ", _SHOUT), " ")
+        room -= len(view.role) + 3
     host = f" · {view.host}" if room >= _LEAST_NAME + len(view.host) + 3 else ""
     name = plain(cut(view.playbook, max(_LEAST_NAME, room - len(host))), "bold")
     return row(head, name, host, tail)

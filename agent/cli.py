@@ -61,6 +61,13 @@ examples:
   docker logs sglang 2>&1 | tunebot explain        what comes in on stdin
 """
 
+FLAGS_EXAMPLES = """\
+examples:
+  tunebot flags moe --source ~/sglang/python       every flag with moe in its name, with type, default and choices
+  tunebot flags --uses moe-a2a-backend --source DIR   what the blocks that test it assert, set or refuse
+  tunebot flags --playbook my.yaml --json          those of the source that a playbook names
+"""
+
 TRY_EXAMPLES = """\
 examples:
   tunebot try local ep-size=2                      one flag on top of the last baseline
@@ -177,6 +184,13 @@ def _parser() -> argparse.ArgumentParser:
     replay = command("replay", verbs.replay, "review a recorded session")
     replay.add_argument("session", type=Path, help="a session's folder")
     replay.add_argument("--headless", action="store_true", help="print the lines that the session printed")
+
+    flags = command("flags", verbs.flags, "the flags of a server, read from its source", "", FLAGS_EXAMPLES)
+    flags.add_argument("pattern", nargs="?", default="", metavar="PATTERN", help="part of a flag's name")
+    flags.add_argument("--source", type=Path, metavar="DIR", help="the installed package, or its repository")
+    flags.add_argument("--playbook", metavar="FILE", help="take server.source of this playbook")
+    flags.add_argument("--uses", metavar="FLAG", help="the blocks that test it, and what they assert, set or refuse")
+    _add_json(flags)
 
     explain = command(
         "explain",

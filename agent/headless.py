@@ -23,10 +23,10 @@ class Printer:
         self._out = out
 
     def __call__(self, before: State, event: ev.Event, after: State) -> None:
-        """Print what an event changed; at the first event the head, at the last the board."""
-        if isinstance(event, ev.SessionStarted):
+        """Print what an event changed; at the first event of a run of tunebot the head, at the last the board."""
+        if isinstance(event, ev.SessionStarted | ev.SessionResumed):
             self._head(after)
-        elif isinstance(event, ev.SessionEnded):
+        if isinstance(event, ev.SessionEnded):
             for line in summary(after, event):
                 self._out(line)
         elif (change := line_of(before, event, after)) is not None:

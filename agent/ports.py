@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from agent.core.events import LlmSpent, TaskProgressed, ToolUsed
 from agent.core.model import Finding, FlagCheck, Host, LaunchConfig, Phase, RoundMetrics, Task, TaskStatus
 from agent.playbook.model import Args, Workload
 from agent.reach import Reach
@@ -267,10 +268,12 @@ class ServerKind(Protocol):
 class Researcher(Protocol):
     """Runs one background task to its end."""
 
-    async def run(self, task: Task, progress: Callable[[str], None]) -> tuple[TaskStatus, Finding]:
-        """Never raises for what a target, a file or an LLM does: that is a status and a summary.
+    async def run(
+        self, task: Task, tell: Callable[[TaskProgressed | ToolUsed | LlmSpent], None]
+    ) -> tuple[TaskStatus, Finding]:
+        """`tell` is given what happens on the way. Never raises for what a target, a file or an LLM does.
 
-        Each task has a deadline of its own.
+        That is a status and a summary. Each task has a deadline of its own.
         """
 
 

@@ -32,6 +32,7 @@ from agent.playbook.model import Playbook
 from agent.ports import Target
 from agent.redact import Redactor, redact_tree, redactor
 from agent.research.ask import Asker
+from agent.research.facts import Facts, SessionFacts, facts_of
 from agent.research.researcher import TargetResearcher
 from agent.resume import restore
 from agent.servers import server_kind
@@ -68,6 +69,10 @@ async def open_session(
     """
     folder = SessionFolder.create(options.logs, playbook.name)
     redact = redactor(playbook)
+
+    def facts() -> SessionFacts:
+        return facts_of(engine.state, folder.log_of)
+
     async with _target(options.target, playbook, folder) as target:
         start = ev.SessionStarted(
             at=time.time(),
@@ -83,7 +88,7 @@ async def open_session(
         )
         folder.keep_playbook(redact(source))
         with closing(Journal(folder.path, partial(redact_tree, redact))) as journal:
-            async with _effects(playbook, target, start.host, folder, redact, options.attended) as effects:
+            async with _effects(playbook, target, start.host, folder, redact, options.attended, facts) as effects:
                 engine = Engine.begin(start, journal, effects, listen)
                 for note in notes:
                     engine.submit(ev.Noted(at=time.time(), text=note))
@@ -105,6 +110,10 @@ async def reopen_session(
     cannot go on.
     """
     folder = SessionFolder(path)
+
+    def facts() -> SessionFacts:
+        return facts_of(engine.state, folder.log_of)
+
     # Nobody else may write from here on: what is read now stays true.
     with closing(Journal(path, partial(redact_tree, Redactor.of(os.environ)))) as journal:
         state = restore(path, playbook)
@@ -119,7 +128,9 @@ async def reopen_session(
                 attended=options.attended,
                 version=__version__,
             )
-            async with _effects(state.playbook, target, resumed.host, folder, redact, options.attended) as effects:
+            async with _effects(
+                state.playbook, target, resumed.host, folder, redact, options.attended, facts
+            ) as effects:
                 engine = Engine.resume(state, resumed, journal, effects, listen)
                 async with _tended(engine, target, folder, gpus):
                     yield engine, folder
@@ -186,7 +197,13 @@ async def _tended(engine: Engine, target: Target, folder: SessionFolder, gpus: T
 
 @asynccontextmanager
 async def _effects(
-    playbook: Playbook, target: Target, host: Host, folder: SessionFolder, redact: Redactor, waits: bool
+    playbook: Playbook,
+    target: Target,
+    host: Host,
+    folder: SessionFolder,
+    redact: Redactor,
+    waits: bool,
+    facts: Facts,
 ) -> AsyncIterator[TargetEffects]:
     async with httpx.AsyncClient(trust_env=False) as http:
         kind = server_kind(playbook.server.kind, http)
@@ -196,7 +213,7 @@ async def _effects(
             target=target,
             kind=kind,
             launcher=Launcher(setting=setting, owner=f"{getpass.getuser()} {folder.id}", waits=waits),
-            researcher=TargetResearcher(target, host, redact, Asker.from_env(os.environ)),
+            researcher=TargetResearcher(target, host, redact, Asker.from_env(os.environ), facts),
             bencher=HttpBencher(record=folder.add_measurement),
         )
 

@@ -6,9 +6,12 @@ The loader builds these from YAML; `tunebot schema` prints their JSON Schema; th
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from agent.playbook.fields import ExperimentId, Name, Switch, Text, VersionSpec, Whole
+from agent.playbook.preflight_entries import PreflightEntry as PreflightEntry
+from agent.playbook.strict import Strict as Strict
+from agent.playbook.strict import key_of
 from agent.playbook.units import Fraction, Seconds
 
 ArgValue = str | bool | None | tuple[str, ...]
@@ -24,12 +27,6 @@ Env = Annotated[Mapping[str, str | None], WithJsonSchema({"type": "object", "add
 MOST_EXPERIMENTS = 500
 
 
-class Strict(BaseModel):
-    """Frozen, and closed to keys that it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
 class RemoteTarget(Strict):
     """A host reached over SSH: its name in ~/.ssh/config, and how many GPUs the playbook may use."""
 
@@ -43,9 +40,9 @@ class Server(Strict):
     kind: Literal["sglang", "vllm", "llamacpp"]
     version: VersionSpec | None = None
     command: tuple[Text, ...] = Field(min_length=1)
-    source: Mapping[str, str] = {}
-    args: Args = {}
-    env: Env = {}
+    source: Mapping[str, str] = Field(default={})
+    args: Args = Field(default={})
+    env: Env = Field(default={})
     load_timeout: Seconds = 1800.0
 
 
@@ -55,7 +52,7 @@ class ServerOverride(Strict):
     command: tuple[Text, ...] | None = Field(default=None, min_length=1)
     version: VersionSpec | None = None
     source: Mapping[str, str] | None = None
-    env: Env = {}
+    env: Env = Field(default={})
 
 
 MetricName = Literal["output_throughput", "request_throughput", "ttft_ms", "tpot_ms"]
@@ -86,85 +83,6 @@ class Workload(Strict):
     output_len: Whole = Field(default=128, ge=2, le=1_000_000)
     requests: Whole = Field(default=16, ge=1, le=1_000_000)
     rounds: Whole = Field(default=3, ge=1, le=100)
-
-
-class TableHasKey(Strict):
-    """A dict literal named `table` in a source file must have `key`; without it the launch would fail."""
-
-    file: str = Field(alias="in")
-    table: str
-    key: Text
-    otherwise: Literal["fails", "no-effect"] = "fails"
-
-
-class ListContains(Strict):
-    """A list literal named `list` (inside `function`, if named) in a source file must contain `item`."""
-
-    file: str = Field(alias="in")
-    name: str = Field(alias="list")
-    item: Text
-    function: str | None = None
-    otherwise: Literal["fails", "no-effect"] = "fails"
-
-
-class ModuleImportable(Strict):
-    """`module` must import in the server's own Python (or in `python`)."""
-
-    module: str
-    python: str | None = None
-    otherwise: Literal["fails", "no-effect"] = "fails"
-
-
-class EnvCheck(Strict):
-    """A variable of the launch must not have one of the values in `not_in`, or must have one of those in `one_of`."""
-
-    name: str
-    not_in: tuple[Text, ...] = ()
-    one_of: tuple[Text, ...] = ()
-    why: str = ""
-    otherwise: Literal["fails", "no-effect"] = "fails"
-
-    @model_validator(mode="after")
-    def _says_which(self) -> Self:
-        if not self.not_in and not self.one_of:
-            raise ValueError("needs 'not_in' or 'one_of'")
-        return self
-
-
-class Topology(Strict):
-    """How the GPUs must be connected."""
-
-    nvlink: Literal["full", "none"]
-
-
-class TableHasKeyEntry(Strict):
-    """`- table-has-key: {in: sglang:path.py, table: NAME, key: "{gpu.sm_major}"}`"""
-
-    check: TableHasKey = Field(alias="table-has-key")
-
-
-class ListContainsEntry(Strict):
-    """`- list-contains: {in: flashinfer:jit/comm.py, function: F, list: NAME, item: "12"}`"""
-
-    check: ListContains = Field(alias="list-contains")
-
-
-class ModuleImportableEntry(Strict):
-    """`- module-importable: {module: deep_ep}`"""
-
-    check: ModuleImportable = Field(alias="module-importable")
-
-
-class EnvEntry(Strict):
-    """`- env: {name: NCCL_ALGO, not_in: [Tree], why: bare Tree has no AllGather}`"""
-
-    check: EnvCheck = Field(alias="env")
-
-
-class TopologyEntry(Strict):
-    """`- topology: {nvlink: full}`"""
-
-    check: Topology = Field(alias="topology")
 
 
 class Grep(Strict):
@@ -220,31 +138,12 @@ class ProbeEntry(Strict):
     needed: Switch = False
 
 
-def _key_of(*names: str) -> Discriminator:
-    def pick(value: Any) -> str | None:
-        if isinstance(value, BaseModel):
-            return next((info.alias for info in type(value).model_fields.values() if info.alias in names), None)
-        keys = [key for key in names if isinstance(value, Mapping) and key in value]
-        return keys[0] if keys else None
-
-    return Discriminator(pick)
-
-
-PreflightEntry = Annotated[
-    Annotated[TableHasKeyEntry, Tag("table-has-key")]
-    | Annotated[ListContainsEntry, Tag("list-contains")]
-    | Annotated[ModuleImportableEntry, Tag("module-importable")]
-    | Annotated[EnvEntry, Tag("env")]
-    | Annotated[TopologyEntry, Tag("topology")],
-    _key_of("table-has-key", "list-contains", "module-importable", "env", "topology"),
-]
-
 ResearchEntry = Annotated[
     Annotated[GrepEntry, Tag("grep")]
     | Annotated[ReadEntry, Tag("read")]
     | Annotated[AskEntry, Tag("ask")]
     | Annotated[ProbeEntry, Tag("probe")],
-    _key_of("grep", "read", "ask", "probe"),
+    key_of("grep", "read", "ask", "probe"),
 ]
 
 VerdictWord = Literal["keep", "worse", "no-gain", "inconclusive", "invalid", "failed", "ruled-out", "not-reached"]
@@ -282,8 +181,8 @@ class Experiment(Strict):
     why: str = ""
     based_on: str | None = None
     baseline: Literal[True, False, "attach"] = False
-    args: Args = {}
-    env: Env = {}
+    args: Args = Field(default={})
+    env: Env = Field(default={})
     server: ServerOverride | None = None
     preflight: tuple[PreflightEntry, ...] = ()
     research: tuple[ResearchEntry, ...] = ()

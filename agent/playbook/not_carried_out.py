@@ -1,6 +1,6 @@
 """What the format accepts and tunebot does not do yet. Said before a run, so that nobody believes it was done."""
 
-from agent.playbook.model import Playbook, Topology
+from agent.playbook.model import Playbook
 
 
 def not_carried_out(playbook: Playbook) -> list[str]:
@@ -16,7 +16,4 @@ def not_carried_out(playbook: Playbook) -> list[str]:
         place = f"experiments[{index}] ({experiment.id})"
         if experiment.server and experiment.server.version is not None:
             said.append(f"{place}.server.version: the version of the server is not checked yet.")
-        for number, entry in enumerate(experiment.preflight):
-            if isinstance(entry.check, Topology):
-                said.append(f"{place}.preflight[{number}].topology: how the GPUs are connected is not looked at yet.")
     return said

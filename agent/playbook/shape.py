@@ -27,6 +27,8 @@ _PATTERNS = {
     "host": ("cannot be the name of a host", "write a name of ~/.ssh/config, such as gpu8 or user@gpu8"),
     "ssh": ("cannot be the name of a host", "write a name of ~/.ssh/config, such as gpu8 or user@gpu8"),
     "version": ("is not a range of versions", 'write for example ">=0.5.9,<0.5.11" or "==0.5.10"'),
+    **dict.fromkeys(("nvcc", "torch", "driver", "sm"), ("is not a range of versions", 'write for example ">=12.0"')),
+    "get": ("is not the address of a page", "write for example http://127.0.0.1:9090/-/healthy"),
 }
 _ID = ("cannot be a name here", "use up to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit")
 
@@ -200,4 +202,6 @@ def _unit_hint(node: Node, text: str) -> str | None:
         return None
     if "duration" in text:
         return f"write the unit, such as {number}s or {number}m"
+    if "size" in text:
+        return f"write the unit, such as {number}GiB"
     return f"did you mean {number * 100:g}%?" if number < 1 else f"did you mean {number:g}%?"

@@ -1,4 +1,4 @@
-"""Scalars with a unit: `25m` is seconds, `2%` is a fraction."""
+"""Scalars with a unit: `25m` is seconds, `2%` is a fraction, `80GiB` is bytes."""
 
 import re
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST_S = 30 * 24 * 3600.0
+_BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 FROM_FILE = "playbook file"
 """Validation context of values that come from a playbook file: there, a bare number lacks its unit."""
@@ -30,6 +31,15 @@ def parse_percent(value: object) -> float:
     return float(match[1]) / 100
 
 
+def parse_size(value: object) -> float:
+    """Bytes of a text such as `80GiB` or `500 GB`. Raises ValueError for anything else."""
+    text = value.strip() if isinstance(value, str) else ""
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([MGT]i?B)", text)
+    if not match or float(match[1]) == 0:
+        raise ValueError("expected a size above zero with its unit, such as 80GiB or 500GB")
+    return float(match[1]) * _BYTES[match[2]]
+
+
 def _from_text_or_number(parse: Callable[[object], float]) -> BeforeValidator:
     def read(value: object, info: ValidationInfo) -> object:
         # A journal gives back the number that a playbook's text became.
@@ -47,4 +57,9 @@ Fraction = Annotated[
     float,
     _from_text_or_number(parse_percent),
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*%$", "examples": ["2%"]}),
+]
+Size = Annotated[
+    float,
+    _from_text_or_number(parse_size),
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?[MGT]i?B$", "examples": ["80GiB", "500GB"]}),
 ]

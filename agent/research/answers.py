@@ -1,18 +1,24 @@
-"""An LLM's answer: its first sentence, and which of its citations stand on lines that were really shown to it. Pure."""
+"""An LLM's answer: its first sentence, and whether what it quotes stands where it says. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from agent.core.model import Quote
 
 ANSWER_PATH = "answer"
 """The path of the quotes that are the LLM's own words, one a sentence or line."""
 
-_CITATION = re.compile(r"(?<![\w./+:-])((?:[\w+.-]+:)?[\w./+-]+\.\w+):(\d{1,7})(?:\s?[-–]\s?(\d{1,7}))?")
+SHORTEST_QUOTE = 20
+"""Characters that a quote must have: a shorter one stands anywhere."""
+
+NEAR = 3
+"""Lines by which a quote may be off."""
+
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'`*]*\s+(?=[A-Z0-9`\"'(*])|\s*\n\s*")
 _NOT_AN_END = ("e.g.", "i.e.", "vs.", "cf.", "approx.")
-_MAX_CITED = 20
-_MAX_SPAN = 400
+
+Seen = Mapping[str, Mapping[int, str]]
+"""The lines that tools returned: path, number, text."""
 
 
 def sentences(answer: str) -> list[str]:
@@ -28,18 +34,37 @@ def sentences(answer: str) -> list[str]:
     return [text for text in found if text]
 
 
-def cited(answer: str, seen: Mapping[tuple[str, int], str]) -> tuple[Quote, ...]:
-    """The lines that the answer cites as `file:line` and that are in `seen`; others are left out.
+def find_quote(path: str, line: int, quote: str, seen: Seen) -> Quote | None:
+    """The line on which a quote begins, if it stands within NEAR lines of the cited one in what was seen.
 
-    A file may be cited by the end of its path. Of a range, the first line that was seen stands for it.
+    Runs of white space, line ends among them, count as one space; all else must be equal. A quote over several lines
+    must stand on lines that follow each other, all of them near. The path may be cited by its end.
     """
-    found: dict[tuple[str, int], str] = {}
-    for match in _CITATION.finditer(answer):
-        first = int(match[2])
-        last = min(int(match[3] or first), first + _MAX_SPAN)
-        paths = {path for path, _ in seen if path == match[1] or path.replace(":", "/").endswith(f"/{match[1]}")}
-        for path in sorted(paths):
-            line = next((number for number in range(first, last + 1) if (path, number) in seen), None)
-            if line is not None:
-                found[path, line] = seen[path, line]
-    return tuple(Quote(path=path, line=line, text=text) for (path, line), text in list(found.items())[:_MAX_CITED])
+    wanted = " ".join(quote.split())
+    if len(wanted) < SHORTEST_QUOTE:
+        return None
+    for label in _paths(path, seen):
+        for run in _runs(seen[label], line):
+            text, starts = "", []
+            for number in run:
+                starts.append((len(text), number))
+                text += "".join(f"{word} " for word in seen[label][number].split())
+            if (at := text.find(wanted)) >= 0:
+                number = max(number for start, number in starts if start <= at)
+                return Quote(path=label, line=number, text=seen[label][number])
+    return None
+
+
+def _paths(path: str, seen: Seen) -> list[str]:
+    return sorted(each for each in seen if each == path or each.replace(":", "/").endswith(f"/{path}"))
+
+
+def _runs(lines: Mapping[int, str], line: int) -> Iterator[list[int]]:
+    """The lines around one that were seen, as runs without a gap."""
+    run: list[int] = []
+    for number in range(line - NEAR, line + NEAR + 2):
+        if number in lines and number <= line + NEAR:
+            run.append(number)
+        elif run:
+            yield run
+            run = []

@@ -33,8 +33,10 @@ async def grep_task(sources: Sources, entry: Grep, progress: Progress) -> Result
     return "done", Finding(summary=_summary(hits), quotes=hits.quotes)
 
 
-async def search(sources: Sources, pattern: str, paths: Sequence[str], max_hits: int) -> Hits:
-    """Lines that match an extended regular expression.
+async def search(
+    sources: Sources, pattern: str, paths: Sequence[str], max_hits: int, *, literal: bool = False, glob: str = ""
+) -> Hits:
+    """Lines that match an extended regular expression, or have a literal text; of program text, or of names as `glob`.
 
     Raises ResearchError where the pattern is bad, a path is refused or none exists; TargetUnusable as the target does.
     """
@@ -46,7 +48,7 @@ async def search(sources: Sources, pattern: str, paths: Sequence[str], max_hits:
     if not located.places:
         raise ResearchError(f"none of the paths exists: {', '.join(located.missing)}")
     result = await sources.target.run(
-        _argv(pattern, located.places, max_hits),
+        _argv(pattern, located.places, max_hits, literal, glob),
         timeout_s=_TIMEOUT_S,
         env={"LC_ALL": "C"},
         background=True,
@@ -66,16 +68,16 @@ async def search(sources: Sources, pattern: str, paths: Sequence[str], max_hits:
     return Hits(quotes=quotes, more=more, missing=located.missing)
 
 
-def _argv(pattern: str, places: Sequence[Place], max_hits: int) -> list[str]:
-    # An element that begins with ~/ would be expanded on the target.
-    expression = f"[~]{pattern[1:]}" if pattern.startswith("~") else pattern
+def _argv(pattern: str, places: Sequence[Place], max_hits: int, literal: bool, glob: str) -> list[str]:
     named = [_glob_of(place.real.rpartition("/")[2]) for place in places if not place.is_folder]
     return [
-        *("grep", "-r", "-E", "-n", "-I", "-H", "-Z", "-m", str(max_hits + 1)),
-        *(f"--include=*{suffix}" for suffix in SOURCE_SUFFIXES),
+        *("grep", "-r", "-F" if literal else "-E", "-n", "-I", "-H", "-Z", "-m", str(max_hits + 1)),
+        *(f"--include={name}" for name in ([glob] if glob else [f"*{suffix}" for suffix in SOURCE_SUFFIXES])),
         *(f"--include={name}" for name in named),
         *(f"--exclude-dir={folder}" for folder in SECRET_FOLDERS),
-        *("--", expression),
+        # As one element with its option: one that begins with ~/ would be expanded on the target.
+        f"--regexp={pattern}",
+        "--",
         *(place.real for place in places),
     ]
 

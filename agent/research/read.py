@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent.core.model import Finding, LaunchConfig, Quote
 from agent.playbook.model import Args, Read
-from agent.research.common import Progress, ResearchError, Result, base_name, quote_text
+from agent.research.common import Progress, ResearchError, Result, base_name, numbered
 from agent.research.grep import search
 from agent.research.requires import Demand, demands
 from agent.research.sources import Sources
@@ -31,10 +31,7 @@ class SourceFile:
     def quotes(self, sources: Sources, first: int, count: int) -> tuple[Quote, ...]:
         """`count` lines from line `first` (1 is the first) as evidence, as far as the file has them."""
         first = max(1, first)
-        return tuple(
-            Quote(path=self.label, line=number, text=quote_text(line.expandtabs(4), sources.redact))
-            for number, line in enumerate(self.lines[first - 1 : first - 1 + count], first)
-        )
+        return numbered(self.label, self.lines[first - 1 : first - 1 + count], sources.redact, first)
 
 
 async def read_task(sources: Sources, entry: Read, config: LaunchConfig, progress: Progress) -> Result:

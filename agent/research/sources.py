@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any
 
 from agent.ports import Target
 from agent.research.common import Redact, ResearchError
@@ -41,7 +42,7 @@ for root, path in zip(sys.argv[1::2], sys.argv[2::2]):
 print()
 print(json.dumps(found))
 """
-_RESOLVE_TIMEOUT_S = 30.0
+_SCRIPT_TIMEOUT_S = 30.0
 _Answer = tuple[str, str, str, int]
 
 
@@ -75,15 +76,8 @@ class Sources:
     async def locate(self, paths: Sequence[str]) -> Located:
         """Resolve paths on the target. Raises ResearchError where one is refused, TargetUnusable as the target does."""
         named = [(path, *parse_path(path, self.roots)) for path in paths]
-        argv = ["python3", "-I", "-S", "-c", _RESOLVE]
-        for _, name, relative in named:
-            argv += [self.roots[name], relative]
-        result = await self.target.run(argv, timeout_s=_RESOLVE_TIMEOUT_S, background=True)
-        if result.timed_out:
-            raise ResearchError("the target did not resolve the paths in time", "timeout")
-        answers = _answers(result.output) if result.exit_code == 0 else None
-        if answers is None or len(answers) != len(named):
-            raise ResearchError("the target could not resolve the paths (is python3 there?)")
+        words = [word for _, name, relative in named for word in (self.roots[name], relative)]
+        answers: list[_Answer] = await self.answer_of(_RESOLVE, *words)
         places: list[Place] = []
         missing: list[str] = []
         for (path, name, _), answer in zip(named, answers, strict=True):
@@ -94,14 +88,35 @@ class Sources:
                 missing.append(path)
         return Located(places=tuple(places), missing=tuple(missing))
 
-    async def locate_file(self, path: str) -> Place:
-        """The place of a path that must be a file. Raises as `locate`, and ResearchError where it is not one."""
+    async def answer_of(self, script: str, *words: str) -> Any:
+        """What a script of ours, run by the target's Python with `words`, prints as JSON on its last line.
+
+        Raises ResearchError where it prints none, TargetUnusable as the target does.
+        """
+        argv = ["python3", "-I", "-S", "-c", script, *words]
+        result = await self.target.run(argv, timeout_s=_SCRIPT_TIMEOUT_S, background=True)
+        if result.timed_out:
+            raise ResearchError("the target did not look at the paths in time", "timeout")
+        # The marker of the answer is that it is the last line: a python3 that warns does so before it.
+        last = result.output.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
+        try:
+            return json.loads(last)
+        except ValueError as error:
+            raise ResearchError("the target could not look at the paths (is python3 there?)") from error
+
+    async def locate_one(self, path: str) -> Place:
+        """The place of a path that must exist. Raises as `locate`, and ResearchError where it does not."""
         located = await self.locate([path])
         if not located.places:
             raise ResearchError(f"{path} does not exist")
-        if located.places[0].is_folder:
-            raise ResearchError(f"{path} is a folder")
         return located.places[0]
+
+    async def locate_file(self, path: str) -> Place:
+        """The place of a path that must be a file. Raises as `locate_one`, and ResearchError where it is not one."""
+        place = await self.locate_one(path)
+        if place.is_folder:
+            raise ResearchError(f"{path} is a folder")
+        return place
 
 
 def parse_path(path: str, roots: Mapping[str, str]) -> tuple[str, str]:
@@ -153,13 +168,3 @@ def _refuse_outside(path: str, root: str, real: str, is_folder: bool) -> None:
     in_secret_root = any(part.lower() in SECRET_FOLDERS for part in PurePosixPath(root).parts)
     if in_secret_root or is_secret_path(real[len(root) :].lstrip("/"), is_folder):
         raise ResearchError(f"{path} is refused: such files hold secrets")
-
-
-def _answers(output: bytes) -> list[_Answer] | None:
-    # The marker of the answer is that it is the last line: a python3 that warns does so before it.
-    last = output.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
-    try:
-        rows = json.loads(last)
-        return [(str(root), str(real), str(kind), int(size)) for root, real, kind, size in rows]
-    except (ValueError, TypeError):
-        return None

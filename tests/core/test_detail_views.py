@@ -7,7 +7,7 @@ from agent.core.views.details import details
 from agent.core.views.flags import HIDDEN, command_of
 from agent.core.views.tasks import entry_facts, task_lines, transcript
 from agent.playbook.model import AskEntry, ReadEntry
-from agent.playbook.preflights import TableHasKeyEntry
+from agent.playbook.preflight_entries import TableHasKeyEntry
 from tests.tui.states import begun, ended, loading, play, researched
 
 STATE = ended()

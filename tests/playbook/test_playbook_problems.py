@@ -212,7 +212,7 @@ def test_a_mistake_in_a_small_playbook(before: str, after: str, expected: str) -
             "{id: b, args: {tp: 2}}\n  - {id: c, based_on: b, args: {tp-size: null}}",
             "15:33: 'tp-size' is another spelling of 'tp' from line 14",
         ),
-        ("{id: b, preflight: [nvlink]}", "14:25: expected a preflight check, one of table-has-key, list-contains, m"),
+        ("{id: b, preflight: [nvlink]}", "14:25: expected a preflight check, one of table-has-key, list-contains, g"),
         ("{id: b, preflight: [{nvlink: full}]}", "14:26: unknown preflight check 'nvlink'; known here: table-has-key"),
         ("{id: b, preflight: [{topology: {nvlink: ful}}]}", "14:45: experiments[1].preflight[0].topology.nvlink: exp"),
         (

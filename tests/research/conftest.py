@@ -1,17 +1,21 @@
 """A source tree of the shape of SGLang's, a host with Blackwells, and a researcher on the real local target."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
+from agent.core import events as ev
 from agent.core.model import Finding, Gpu, Host, LaunchConfig, Task, TaskStatus
 from agent.playbook.model import PreflightEntry, ResearchEntry
 from agent.redact import Redactor
 from agent.research.ask import Asker
+from agent.research.budget import QUESTION
+from agent.research.facts import SessionFacts
+from agent.research.llm import Model
 from agent.research.researcher import TargetResearcher
 from agent.research.sources import Sources
 from agent.targets.local import LocalTarget
@@ -72,7 +76,20 @@ class Bench:
     args: dict[str, Any] = field(default_factory=lambda: {"tp": "8", "moe-a2a-backend": "flashinfer"})
     env: dict[str, str | None] = field(default_factory=dict)
     command: tuple[str, ...] = ("python3", "-m", "sglang.launch_server")
-    steps: list[str] = field(default_factory=list)
+    redact: Redactor = field(default_factory=lambda: Redactor({}))
+    facts: SessionFacts = field(default_factory=SessionFacts)
+    board: str = ""
+    told: list[ev.Event] = field(default_factory=list)
+
+    @property
+    def steps(self) -> list[str]:
+        """What the tasks said that they do."""
+        return [event.action for event in self.told if isinstance(event, ev.TaskProgressed)]
+
+    @property
+    def used(self) -> list[ev.ToolUsed]:
+        """The tool calls that were journalled."""
+        return [event for event in self.told if isinstance(event, ev.ToolUsed)]
 
     @property
     def config(self) -> LaunchConfig:
@@ -88,7 +105,7 @@ class Bench:
 
     @property
     def sources(self) -> Sources:
-        return Sources(self.target, self.config.source, Redactor({}))
+        return Sources(self.target, self.config.source, self.redact)
 
     async def run(self, entry: dict[str, Any]) -> tuple[TaskStatus, Finding]:
         """Run the task of one entry of a playbook."""
@@ -103,9 +120,23 @@ class Bench:
             entry=adapter.validate_python(entry),
             config=self.config,
             needed=False,
+            board=self.board,
         )
-        researcher = TargetResearcher(self.target, self.host, Redactor({}), self.asker)
-        return await researcher.run(task, self.steps.append)
+        researcher = TargetResearcher(self.target, self.host, self.redact, self.asker, lambda: self.facts)
+        return await researcher.run(task, self.told.append)
+
+
+def asker(url: str, name: str = "claude-sonnet-5-5", **limits: Any) -> Asker:
+    """An asker for a server here, with other limits of a question than usual."""
+    return Asker(Model(name, base_url=url), question=replace(QUESTION, **limits))
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key for an LLM, and nothing else that would lead to one."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-a-key-for-a-test-0123456789")
+    for name in ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_CUSTOM_HEADERS", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,13 @@ class FakeLlm:
     script: list[list[Any] | tuple[int, dict[str, Any]]]
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[str] = field(default_factory=list)
+    piece: int = 1 << 16
+    """Bytes that are sent at a time."""
+    when: Callable[[], bool] = lambda: True
+    """Nothing is answered before this is true."""
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the client closes a connection on which nothing more comes."""
 
     @property
     def told(self) -> list[dict[str, Any]]:
@@ -39,8 +46,11 @@ class FakeLlm:
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        self.headers.append(head)
         length = int(head.partition("content-length:")[2].split("\r\n")[0])
         self.requests.append(json.loads(await reader.readexactly(length)))
+        while not self.when():
+            await asyncio.sleep(0.02)
         if not self.script:
             return  # more was asked than the test expects: the connection ends
         answer = self.script.pop(0)
@@ -57,7 +67,9 @@ class FakeLlm:
                 writer.transport.abort()
                 return
             if event == STALL:
-                await asyncio.sleep(60)
+                await asyncio.wait_for(reader.read(), 60)
+                self.left.set()
+                return
             data = (
                 event
                 if isinstance(event, bytes)
@@ -67,7 +79,11 @@ class FakeLlm:
                     json.dumps(event).encode(),
                 )
             )
-            writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+            for start in range(0, len(data), self.piece):
+                part = data[start : start + self.piece]
+                writer.write(b"%x\r\n%s\r\n" % (len(part), part))
+                if len(data) > self.piece:
+                    await writer.drain()
         writer.write(b"0\r\n\r\n")
         await writer.drain()
 
@@ -92,7 +108,7 @@ async def serve(*script: list[Any] | tuple[int, dict[str, Any]]) -> AsyncIterato
         await asyncio.gather(*handlers, return_exceptions=True)
 
 
-def begin() -> dict[str, Any]:
+def begin(tokens: int = 1, cached: int = 0) -> dict[str, Any]:
     message: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",
@@ -101,12 +117,13 @@ def begin() -> dict[str, Any]:
         "model": "m",
         "stop_reason": None,
     }
-    return {"type": "message_start", "message": {**message, "usage": {"input_tokens": 1, "output_tokens": 1}}}
+    usage = {"input_tokens": tokens, "output_tokens": 1, "cache_read_input_tokens": cached}
+    return {"type": "message_start", "message": {**message, "usage": usage}}
 
 
-def end(reason: str | None) -> list[dict[str, Any]]:
+def end(reason: str | None, tokens: int = 2) -> list[dict[str, Any]]:
     delta = {"stop_reason": reason, "stop_sequence": None}
-    return [{"type": "message_delta", "delta": delta, "usage": {"output_tokens": 2}}, {"type": "message_stop"}]
+    return [{"type": "message_delta", "delta": delta, "usage": {"output_tokens": tokens}}, {"type": "message_stop"}]
 
 
 def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
@@ -127,10 +144,19 @@ def says(words: str, reason: str | None = "end_turn") -> list[Any]:
     return [begin(), *text(words), *end(reason)]
 
 
-def uses(*calls: tuple[str, Any]) -> list[Any]:
-    """A turn that calls tools."""
+def uses(*calls: tuple[str, Any], tokens: int = 1) -> list[Any]:
+    """A turn that calls tools; `tokens` went in."""
     blocks: list[Any] = []
     for index, (name, given) in enumerate(calls):
         start = {"type": "tool_use", "id": f"call_{index}", "name": name, "input": {}}
         blocks += block(index, start, {"type": "input_json_delta", "partial_json": json.dumps(given)})
-    return [begin(), *blocks, *end("tool_use")]
+    return [begin(tokens), *blocks, *end("tool_use")]
+
+
+def answers(text: str, **more: Any) -> list[Any]:
+    """A turn that answers."""
+    return uses(("answer", {"text": text, "confidence": "medium", **more}))
+
+
+def claim(path: str, line: int, quote: str, text: str = "It is so.") -> dict[str, Any]:
+    return {"text": text, "path": path, "line": line, "quote": quote}

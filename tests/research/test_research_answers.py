@@ -1,16 +1,22 @@
-"""Sentences and citations of an LLM's answer."""
+"""Sentences of an LLM's answer, and quotes that stand where it says, or not."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.model import Quote
-from agent.research.answers import cited, sentences
+from agent.research.answers import find_quote, sentences
 
+ARGS = "sglang:srt/server_args.py"
 SEEN = {
-    ("sglang:srt/server_args.py", 14): "if self.moe_a2a_backend",
-    ("sglang:srt/server_args.py", 17): "assert",
-    ("flashinfer:jit/comm.py", 61): "majors",
+    ARGS: {
+        13: '        if self.moe_a2a_backend == "flashinfer":',
+        14: "            self.ep_size  =\tself.tp_size",
+        15: "",
+        16: "            assert self.moe_runner_backend in [",
+        20: "            self.disable_overlap_schedule = True",
+    },
+    "flashinfer:jit/comm.py": {61: "    return flags(supported_major_versions=[9, 10])"},
 }
 
 
@@ -29,26 +35,38 @@ def test_the_first_sentence(text: str, first: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "lines"),
+    ("path", "line", "quote", "stands_on"),
     [
-        ("see sglang:srt/server_args.py:14", [14]),
-        ("see (`srt/server_args.py:14`).", [14]),
-        ("server_args.py:14-20 and comm.py:61", [14, 61]),
-        ("server_args.py:15-20", [17]),
-        ("server_args.py:99, other.py:14, args.py:14, server_args.py:15", []),  # never shown, or no such file
-        ("server_args.py:1-9999999", [14]),
-        ("server_args.py:99999999999999999999", []),
+        (ARGS, 13, 'if self.moe_a2a_backend == "flashinfer":', 13),
+        ("srt/server_args.py", 13, 'if self.moe_a2a_backend == "flashinfer":', 13),
+        ("server_args.py", 16, 'if self.moe_a2a_backend == "flashinfer":', 13),  # three lines off
+        (ARGS, 17, 'if self.moe_a2a_backend == "flashinfer":', None),  # four lines off
+        (ARGS, 10, 'if self.moe_a2a_backend == "flashinfer":', 13),
+        (ARGS, 9, 'if self.moe_a2a_backend == "flashinfer":', None),
+        (ARGS, 14, "self.ep_size = self.tp_size", 14),  # white space is one space
+        (ARGS, 14, 'self.moe_a2a_backend == "flashinfer":\n   self.ep_size = self.tp_size\n\n assert self.moe', 13),
+        (ARGS, 17, "moe_runner_backend in [ self.disable_overlap", None),  # across lines that nobody saw
+        (ARGS, 14, "self.ep_size = 8 * self.tp_size", None),
+        (ARGS, 14, "self.ep_size", None),  # too short
+        (ARGS, 14, "SELF.EP_SIZE = SELF.TP_SIZE", None),
+        ("args.py", 14, "self.ep_size = self.tp_size", None),  # no such file
+        ("other:srt/server_args.py", 14, "self.ep_size = self.tp_size", None),
+        ("comm.py", 61, "flags(supported_major_versions=[9, 10])", 61),
+        (ARGS, -5, "self.ep_size = self.tp_size", None),
+        (ARGS, 10**30, "self.ep_size = self.tp_size", None),
     ],
 )
-def test_citations(answer: str, lines: list[int]) -> None:
-    assert [quote.line for quote in cited(answer, SEEN)] == lines
+def test_quotes(path: str, line: int, quote: str, stands_on: int | None) -> None:
+    found = find_quote(path, line, quote, SEEN)
+    assert (found.line if found else None) == stands_on
 
 
-def test_a_citation_carries_the_text_that_was_read() -> None:
-    assert cited("comm.py:61", SEEN) == (Quote(path="flashinfer:jit/comm.py", line=61, text="majors"),)
+def test_a_found_quote_is_the_line_that_was_read() -> None:
+    found = find_quote("comm.py", 60, "supported_major_versions=[9, 10]", SEEN)
+    assert found == Quote(path="flashinfer:jit/comm.py", line=61, text=SEEN["flashinfer:jit/comm.py"][61])
 
 
-@given(st.text())
-def test_no_answer_raises(answer: str) -> None:
-    assert all(sentences(answer))
-    cited(answer, SEEN)
+@given(st.text(), st.integers(), st.text())
+def test_nothing_raises(text: str, line: int, path: str) -> None:
+    assert all(sentences(text))
+    find_quote(path, line, text, SEEN)

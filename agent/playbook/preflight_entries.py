@@ -1,0 +1,161 @@
+"""The entries of `preflight:` in a playbook: each begins with the name of its check."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, Tag
+
+from agent.playbook.preflights import (
+    CommandVersion,
+    CudaCheck,
+    DiskFree,
+    EnvCheck,
+    FlagKnown,
+    GpuCheck,
+    GpuGate,
+    HttpCheck,
+    ListContains,
+    ModelConfig,
+    ModuleImportable,
+    PathCheck,
+    PortFree,
+    PythonPackage,
+    TableHasKey,
+    Topology,
+)
+from agent.playbook.strict import Strict, key_of
+
+
+class TableHasKeyEntry(Strict):
+    """`- table-has-key: {in: sglang:path.py, table: NAME, key: "{gpu.sm_major}"}`"""
+
+    check: TableHasKey = Field(alias="table-has-key")
+
+
+class ListContainsEntry(Strict):
+    """`- list-contains: {in: flashinfer:jit/comm.py, function: F, list: NAME, item: "12"}`"""
+
+    check: ListContains = Field(alias="list-contains")
+
+
+class GpuGateEntry(Strict):
+    """`- gpu-gate: {in: sglang:srt/layers/communicator.py, function: apply_flashinfer_allreduce_fusion}`"""
+
+    check: GpuGate = Field(alias="gpu-gate")
+
+
+class FlagKnownEntry(Strict):
+    """`- flag-known: {flag: enable-torch-symm-mem}`"""
+
+    check: FlagKnown = Field(alias="flag-known")
+
+
+class ModuleImportableEntry(Strict):
+    """`- module-importable: {module: deep_ep}`"""
+
+    check: ModuleImportable = Field(alias="module-importable")
+
+
+class PythonPackageEntry(Strict):
+    """`- python-package: {name: flashinfer-python, version: ">=0.6.17"}`"""
+
+    check: PythonPackage = Field(alias="python-package")
+
+
+class CommandVersionEntry(Strict):
+    """`- command-version: {run: [gcc, --version], version: ">=11"}`"""
+
+    check: CommandVersion = Field(alias="command-version")
+
+
+class GpuEntry(Strict):
+    """`- gpu: {count: 8, sm: ">=12", memory_free: 90GiB}`"""
+
+    check: GpuCheck = Field(alias="gpu")
+
+
+class TopologyEntry(Strict):
+    """`- topology: {nvlink: full}`"""
+
+    check: Topology = Field(alias="topology")
+
+
+class CudaEntry(Strict):
+    """`- cuda: {nvcc: ">=12.9"}`"""
+
+    check: CudaCheck = Field(alias="cuda")
+
+
+class ModelConfigEntry(Strict):
+    """`- model-config: {}`"""
+
+    check: ModelConfig = Field(alias="model-config")
+
+
+class PathEntry(Strict):
+    """`- path: {exists: /models/kimi-k2.5-eagle3}`"""
+
+    check: PathCheck = Field(alias="path")
+
+
+class DiskFreeEntry(Strict):
+    """`- disk-free: {path: ~/venvs, at_least: 20GiB}`"""
+
+    check: DiskFree = Field(alias="disk-free")
+
+
+class PortFreeEntry(Strict):
+    """`- port-free: {port: 30000}`"""
+
+    check: PortFree = Field(alias="port-free")
+
+
+class EnvEntry(Strict):
+    """`- env: {name: NCCL_ALGO, not_in: [Tree], why: bare Tree has no AllGather}`"""
+
+    check: EnvCheck = Field(alias="env")
+
+
+class HttpEntry(Strict):
+    """`- http: {get: "http://127.0.0.1:9090/-/healthy"}`"""
+
+    check: HttpCheck = Field(alias="http")
+
+
+PreflightEntry = Annotated[
+    Annotated[TableHasKeyEntry, Tag("table-has-key")]
+    | Annotated[ListContainsEntry, Tag("list-contains")]
+    | Annotated[GpuGateEntry, Tag("gpu-gate")]
+    | Annotated[FlagKnownEntry, Tag("flag-known")]
+    | Annotated[ModuleImportableEntry, Tag("module-importable")]
+    | Annotated[PythonPackageEntry, Tag("python-package")]
+    | Annotated[CommandVersionEntry, Tag("command-version")]
+    | Annotated[GpuEntry, Tag("gpu")]
+    | Annotated[TopologyEntry, Tag("topology")]
+    | Annotated[CudaEntry, Tag("cuda")]
+    | Annotated[ModelConfigEntry, Tag("model-config")]
+    | Annotated[PathEntry, Tag("path")]
+    | Annotated[DiskFreeEntry, Tag("disk-free")]
+    | Annotated[PortFreeEntry, Tag("port-free")]
+    | Annotated[EnvEntry, Tag("env")]
+    | Annotated[HttpEntry, Tag("http")],
+    key_of(
+        *("table-has-key", "list-contains", "gpu-gate", "flag-known", "module-importable", "python-package"),
+        *(
+            "command-version",
+            "gpu",
+            "topology",
+            "cuda",
+            "model-config",
+            "path",
+            "disk-free",
+            "port-free",
+            "env",
+            "http",
+        ),
+    ),
+]
+
+
+def kind_of(entry: Any) -> str:
+    """What a preflight entry is called in a playbook, such as table-has-key."""
+    return type(entry).model_fields["check"].alias or ""

@@ -1,0 +1,161 @@
+"""`make chaos`: tunebot is killed N times, resumed as often, and judged by the simulator's ledger.
+
+    python -m tests.chaos.run [N] [--seed S] [--only K --places W,L,R] [--figures FILE] [--lanes 3]
+
+Exit code 0 only if no promise was broken, each state was hit at least ten times (from 200 kills on), and each negative
+control was noticed.
+"""
+
+import argparse
+import json
+import platform
+import secrets
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from agent import __version__
+from tests.chaos.case import Result, measure_places, play
+from tests.chaos.controls import controls, is_seen
+from tests.chaos.plan import Places, plans, thinning
+from tests.chaos.session import Without
+
+FEWEST = 10
+"""Kills that each state must have seen, from ENOUGH kills on."""
+ENOUGH = 200
+TOLD_EVERY = 10
+STATES = (
+    *("between", "preparing", "requested", "loading", "ready", "measuring", "failed", "stopping"),
+    *("researching", "serving or ended"),
+)
+
+
+def main() -> int:
+    """Run the harness; its exit code."""
+    options = _options()
+    began = time.monotonic()
+    places = options.places or measure_places()
+    shown = ",".join(map(str, astuple(places)))
+    print(f"chaos: seed {options.seed}, {options.kills} kills; a session nobody disturbs has {places.writes} journal")
+    print(f"writes, {places.local_steps} requests to a local target, {places.ssh_steps} over SSH", flush=True)
+    results = _play(options, places, f"{options.kills} --seed {options.seed} --places {shown}")
+    broken = any(result.violations for result in results)
+    if options.only is not None:
+        return int(broken)
+    seen = controls(options.seed)
+    figures = _figures(options, places, results, time.monotonic() - began)
+    figures["controls"] = {name: is_seen(name, found) for name, found in seen.items()}
+    _print_table(figures)
+    for name, found in seen.items():
+        kinds = Counter(violation.kind for result in found for violation in result.violations)
+        told = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "nothing"
+        print(f"control without {name}: noticed {told}" + ("" if is_seen(name, found) else "   THE HARNESS IS BLIND"))
+    print(f"{figures['kills']} kills, {figures['violations']} broken promises, {figures['duration_s']} s")
+    if options.figures:
+        options.figures.write_text(json.dumps(figures, indent=2) + "\n")
+    few = [state for state in STATES if options.kills >= ENOUGH and figures["states"][state] < FEWEST]
+    if few or figures["kills"] < options.kills:
+        print(f"too few kills: {figures['kills']}, and fewer than {FEWEST} in: {', '.join(few) or 'no state'}")
+    return 1 if broken or few or figures["kills"] < options.kills or not all(figures["controls"].values()) else 0
+
+
+def _places(text: str) -> Places:
+    writes, local_steps, ssh_steps = map(int, text.split(","))
+    return Places(writes=writes, local_steps=local_steps, ssh_steps=ssh_steps)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.run")
+    parser.add_argument("kills", nargs="?", type=int, default=ENOUGH)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
+    parser.add_argument("--only", type=int, metavar="K", help="only the session of that number")
+    parser.add_argument("--places", type=_places, help="the three counts that a run printed, for the very same plans")
+    parser.add_argument("--figures", type=Path, help="where the figures go, as JSON")
+    parser.add_argument("--lanes", type=int, default=3, help="sessions at a time: mostly they wait")
+    return parser.parse_args()
+
+
+def _play(options: argparse.Namespace, places: Places, words: str) -> list[Result]:
+    """Play the plans; a line of progress every ten kills or so. `words` make the very same plans again."""
+    todo = plans(options.seed, options.kills, places)
+    if options.only is not None:
+        todo = [todo[options.only]]
+    results: list[Result] = []
+    told = 0
+    pool = ThreadPoolExecutor(options.lanes)
+    try:
+        # Backwards: the longest ones are at the end.
+        for done in as_completed([pool.submit(play, plan, Without()) for plan in reversed(todo)]):
+            results.append(done.result())
+            _tell(results[-1], words)
+            kills, broken = sum(len(r.kills) for r in results), sum(len(r.violations) for r in results)
+            if kills >= told + TOLD_EVERY:
+                told = kills
+                print(f"{kills:5} kills, {len(results)} of {len(todo)} sessions, {broken} broken promises", flush=True)
+    finally:
+        pool.shutdown(cancel_futures=True)  # those that run come to their end: nothing of them is left then
+    return results
+
+
+def _tell(result: Result, words: str) -> None:
+    """Print every broken promise, and how to see it again."""
+    for violation in result.violations:
+        print(f"BROKEN ({violation.kind}) in session {result.plan.number}: {violation.text}")
+    if result.violations:
+        ends = ", ".join(f"{kill.state} ({kill.cue})" for kill in result.kills)
+        print(f"  {result.plan.schedule}{' over SSH' if result.plan.ssh else ''}, killed in: {ends}")
+        print(f"  kept: {result.kept}")
+        print(f"  again: python -m tests.chaos.run {words} --only {result.plan.number}", flush=True)
+
+
+def _figures(options: argparse.Namespace, places: Places, results: list[Result], duration_s: float) -> dict[str, Any]:
+    kills = [kill for result in results for kill in result.kills]
+    by_state = Counter("serving or ended" if k.state in ("serving", "ended") else k.state for k in kills)
+    by_state["researching"] = sum(kill.researching for kill in kills)
+    per_schedule: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    for result in results:
+        per_schedule[f"{result.plan.schedule}{' over ssh' if result.plan.ssh else ''}"] += len(result.kills)
+        faults += result.faults
+    stride = thinning(options.kills, places)
+    ssh = subprocess.run(["ssh", "-V"], capture_output=True, text=True).stderr.strip()
+    return {
+        "seed": options.seed,
+        "kills": len(kills),
+        "sessions": len(results),
+        "states": {state: by_state[state] for state in (*STATES, "not begun")},
+        "schedules": dict(sorted(per_schedule.items())),
+        "places": {
+            "journal writes": places.writes,
+            "local steps": places.local_steps,
+            "ssh steps": places.ssh_steps,
+            "taken": "all" if stride == 1 else f"every {stride}th of their moments",
+        },
+        "faults": dict(sorted(faults.items())),
+        "violations": sum(len(result.violations) for result in results),
+        "duration_s": round(duration_s),
+        "versions": {
+            "tunebot": __version__,
+            "python": platform.python_version(),
+            "openssh": ssh.partition(",")[0],
+            "asyncssh": asyncssh.__version__,
+        },
+    }
+
+
+def _print_table(figures: dict[str, Any]) -> None:
+    for title in ("states", "schedules", "faults"):
+        print(title)
+        for name, count in figures[title].items():
+            print(f"  {name:<24} {count:5}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

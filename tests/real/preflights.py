@@ -1,0 +1,194 @@
+"""The story's preflights on the real sources of SGLang 0.5.9, 0.5.10 and 0.5.23 and of their FlashInfer.
+
+    python -m tests.real.preflights      # the first run downloads six wheels: 130 MB
+
+The playbooks are the shipped ones. The host is this machine with the GPUs of the story: eight SM120 on PCIe. Exit
+code 1 where a decision is wrong, or those of one playbook and version take more than five seconds together. A session
+reads the table of flags once, for this and for what the source demands: that is told apart.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent.core.model import Gpu, Host, LaunchConfig, PreflightOutcome
+from agent.core.plan import lineage, overlay
+from agent.core.state import ExperimentState
+from agent.paths import shipped_playbooks
+from agent.playbook.load import load_playbook
+from agent.playbook.model import Playbook
+from agent.playbook.preflight_entries import PreflightEntry, kind_of
+from agent.ports import TargetUnusable
+from agent.redact import Redactor
+from agent.research.common import ResearchError
+from agent.research.preflight import preflight
+from agent.research.resolver import FlagResolver
+from agent.research.sources import Sources
+from agent.targets.local import LocalTarget
+from tests.real.flags import cache, command, sglang_tree
+
+LIMIT_S = 5.0
+GPU = Gpu(index=0, name="RTX PRO 6000 Blackwell", sm_major=12, sm_minor=0, memory_mib=97887, driver="580.95.05")
+LINKS = tuple(tuple("X" if a == b else "NODE" if a // 4 == b // 4 else "SYS" for b in range(8)) for a in range(8))
+HOST = Host(name="gpu8", gpus=tuple(replace(GPU, index=index) for index in range(8)), cuda="13.0", links=LINKS)
+KIMI = {
+    "architectures": ["KimiK25ForConditionalGeneration"],
+    "text_config": {
+        "num_attention_heads": 64,
+        "n_routed_experts": 384,
+        "moe_intermediate_size": 2048,
+        "quantization_config": {"quant_method": "compressed-tensors"},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Version:
+    """One SGLang with the FlashInfer that it asks for, and the CUDA of its compiler."""
+
+    sglang: str
+    flashinfer: str
+    nvcc: str
+
+
+VERSIONS = (
+    Version("0.5.9", "0.6.3", "12.8"),
+    Version("0.5.10", "0.6.7.post2", "12.8"),
+    Version("0.5.23", "0.7.2", "13.0"),
+)
+_SAME = {"nccl-tree/env": "fails fails fails", "ep-deepep/module-importable": "fails fails fails"}
+_SYMM_MEM = {"torch-symm-mem/table-has-key": "fails fails no-effect"}
+RIGHT = {
+    "demo": {"ar-fusion/list-contains": "fails fails fine", **_SAME, **_SYMM_MEM},
+    "example": {
+        "baseline/gpu": "fine fine fine",
+        "baseline/flag-known": "fine fine fails",
+        "baseline/model-config": "fine fine fine",
+        "eagle3/path": "fine fine fine",
+        "allreduce-fusion/gpu-gate": "no-effect no-effect unknown",
+        "allreduce-fusion/gpu-gate 2": "unknown unknown fails",
+        "custom-allreduce/topology": "no-effect no-effect no-effect",
+        "cuda13/cuda": "fails fails fine",
+        **_SAME,
+        **_SYMM_MEM,
+    },
+}
+"""What each check must say of the three versions."""
+
+
+def flashinfer_tree(version: str) -> Path:
+    """The unpacked sources of one FlashInfer."""
+    root = cache() / "flags" / f"flashinfer-{version}"
+    if not (root / "flashinfer" / "jit" / "comm.py").exists():
+        wheels = cache() / "wheels"
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
+        command([*pip, "--only-binary=:all:", "-d", wheels, f"flashinfer-python=={version}"])
+        with zipfile.ZipFile(next(iter(wheels.glob(f"flashinfer_python-{version}-*.whl")))) as wheel:
+            wheel.extractall(root, [name for name in wheel.namelist() if name.endswith(".py")])
+    return root / "flashinfer"
+
+
+def playbook_of(name: str, version: Version, home: Path) -> Playbook:
+    """A shipped playbook with the real sources, on a host whose models are in `home`."""
+    text = (shipped_playbooks() / f"{name}.yaml").read_text().replace("/models/", f"{home}/models/")
+    playbook = load_playbook(text.replace(f"~{home}", str(home)).encode(), name, {})
+    assert isinstance(playbook, Playbook), playbook
+    source = {
+        "sglang": str(sglang_tree(version.sglang) / "sglang"),
+        "flashinfer": str(flashinfer_tree(version.flashinfer)),
+    }
+    server = playbook.server.model_copy(update={"source": source, "command": (sys.executable, "-m", "sglang")})
+    experiments = tuple(experiment.model_copy(update={"server": None}) for experiment in playbook.experiments)
+    return playbook.model_copy(update={"server": server, "experiments": experiments})
+
+
+async def decide(
+    target: LocalTarget, entry: PreflightEntry, config: LaunchConfig, flags: FlagResolver
+) -> tuple[PreflightOutcome, str]:
+    """What one check says."""
+    sources = Sources(target, config.source, Redactor({}))
+    try:
+        found = await preflight(sources, entry, HOST, config, flags.table, lambda _: None)
+    except (ResearchError, TargetUnusable) as error:
+        return "unknown", str(error)
+    assert found.outcome is not None
+    return found.outcome, found.summary
+
+
+async def judge(name: str, position: int, home: Path) -> bool:
+    """Print the decisions about one version; whether all are right and in time."""
+    version = VERSIONS[position]
+    playbook = playbook_of(name, version, home)
+    states = {experiment.id: ExperimentState(spec=experiment) for experiment in playbook.experiments}
+    target = LocalTarget("local", workdir=home / "work", home=home, path_prefix=str(home / f"bin-{version.nvcc}"))
+    flags = FlagResolver()
+    right, total = True, 0.0
+    print(f"{name}.yaml on SGLang {version.sglang}, FlashInfer {version.flashinfer}, nvcc {version.nvcc}")
+    began = time.monotonic()
+    await flags.table(Sources(target, playbook.server.source, Redactor({})), "sglang", lambda _: None)
+    print(f"  table of flags read in {time.monotonic() - began:.2f} s")
+    seen: dict[str, int] = {}
+    for experiment in playbook.experiments:
+        for entry in experiment.preflight:
+            key = f"{experiment.id}/{kind_of(entry)}"
+            seen[key] = seen.get(key, 0) + 1
+            key += f" {seen[key]}" if seen[key] > 1 else ""
+            began = time.monotonic()
+            outcome, told = await decide(target, entry, overlay(playbook, lineage(states, experiment.id)), flags)
+            seconds = time.monotonic() - began
+            total += seconds
+            wanted = RIGHT[name].get(key, "? ? ?").split()[position]
+            right = right and outcome == wanted
+            mark = "" if outcome == wanted else f"   WRONG: should be {wanted}"
+            print(f"  {key:30} {outcome:10} {seconds:5.2f} s  {told}{mark}")
+    await target.close()
+    print(
+        f"  {sum(seen.values())} checks in {total:.2f} s"
+        + ("" if total < LIMIT_S else f"   TOO SLOW: limit {LIMIT_S:.0f} s")
+    )
+    return right and total < LIMIT_S and RIGHT[name].keys() <= _keys(playbook)
+
+
+def _keys(playbook: Playbook) -> set[str]:
+    found: dict[str, int] = {}
+    for experiment in playbook.experiments:
+        for entry in experiment.preflight:
+            key = f"{experiment.id}/{kind_of(entry)}"
+            found[key] = found.get(key, 0) + 1
+    return {f"{key} {n}" if n > 1 else key for key, count in found.items() for n in range(1, count + 1)}
+
+
+def furnish(home: Path) -> None:
+    """What the host of the story has beside its GPUs: two models and a compiler of each age."""
+    for model in ("Kimi-K2.5", "kimi-k2.5-eagle3"):
+        (home / "models" / model).mkdir(parents=True)
+        (home / "models" / model / "config.json").write_text(json.dumps(KIMI))
+    for release in {version.nvcc for version in VERSIONS}:
+        nvcc = home / f"bin-{release}" / "nvcc"
+        nvcc.parent.mkdir()
+        nvcc.write_text(f"#!/bin/sh\necho 'Cuda compilation tools, release {release}, V{release}.1'\n")
+        nvcc.chmod(0o755)
+
+
+def main() -> int:
+    """Judge every version with both playbooks."""
+    os.environ.pop("CUDA_HOME", None)
+    os.environ.pop("CUDA_PATH", None)
+    home = Path(tempfile.mkdtemp(prefix="tunebot-preflights-"))
+    try:
+        furnish(home)
+        judged = [asyncio.run(judge(name, at, home)) for name in RIGHT for at in range(len(VERSIONS))]
+    finally:
+        shutil.rmtree(home)
+    return 0 if all(judged) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

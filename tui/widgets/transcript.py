@@ -2,6 +2,7 @@
 
 from textual.content import Content
 
+from agent.core.model import Answer
 from agent.core.views.tasks import RUNNING, TaskLine, Transcript
 from agent.text import one_line
 from tui.content import plain, row
@@ -44,10 +45,29 @@ def draw_transcript(shown: Transcript, width: int) -> Content:
     if line.told:
         made += [Content(""), hang(Content(""), plain(line.told, "bold"), width)]
     if shown.requires:
-        made += [Content(""), plain("the source demands", "$foreground-muted")]
+        who = "it says that these are needed" if shown.answer else "the source demands"
+        made += [Content(""), plain(who, "$foreground-muted")]
         made += [hang(plain("+ ", "$text-success"), plain(f"{flag} {value}"), width) for flag, value in shown.requires]
     if shown.quotes:
         made += [Content(""), draw_quotes(shown.quotes, width)]
+    if shown.answer:
+        made += [Content(""), _answer(shown.answer, width)]
+    if shown.spent:
+        made += [Content(""), plain(shown.spent, "$foreground-muted")]
+    return lines(*made)
+
+
+def _answer(answer: Answer, width: int) -> Content:
+    """What it claims, each with whether its quote was found: which proves nothing, but says where to look."""
+    made = [plain(f"what it claims, with {answer.confidence} confidence", "$foreground-muted")]
+    for claim in answer.claims:
+        mark, word, style = (
+            ("✔", "quote found", "$text-success") if claim.found else ("?", "quote not found", "$text-warning")
+        )
+        made.append(hang(plain(f"{mark} ", style), plain(one_line(claim.text, 400)), width))
+        where = f"{word}: {one_line(claim.path, 200)}:{claim.line}  {one_line(claim.quote, 200)}"
+        made.append(hang(plain("  "), plain(where, "$foreground-muted"), width))
+    made += [hang(plain("! ", "$text-warning"), plain(one_line(risk, 400)), width) for risk in answer.risks]
     return lines(*made)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agent.core.model import PreflightOutcome, Quote, TaskStatus
+from agent.core.model import Answer, PreflightOutcome, Quote, Spent, TaskStatus
 from agent.core.state import State, TaskState
 from agent.core.views.basics import duration
 from agent.core.views.flags import arg_text
@@ -32,7 +32,10 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """A task in full: what was wanted, what it found, every quote, and the flags that it says are demanded."""
+    """A task in full: what was wanted, what it found, every quote, and the flags that it says are demanded.
+
+    `answer` is an LLM's; `spent` what the question has used, in words.
+    """
 
     line: TaskLine
     needed: bool
@@ -40,6 +43,8 @@ class Transcript:
     entry: tuple[tuple[str, str], ...]
     requires: tuple[tuple[str, str], ...]
     quotes: tuple[Quote, ...]
+    answer: Answer | None
+    spent: str
 
 
 def task_lines(state: State, now: float) -> tuple[TaskLine, ...]:
@@ -60,7 +65,16 @@ def transcript(state: State, task: str, now: float) -> Transcript:
         entry=entry_facts(found.task.entry),
         requires=tuple((f"--{flag}", arg_text(value)) for flag, value in finding.requires.items()) if finding else (),
         quotes=finding.quotes if finding else (),
+        answer=finding.answer if finding else None,
+        spent=_spent_text(found.spent),
     )
+
+
+def _spent_text(spent: Spent | None) -> str:
+    if spent is None:
+        return ""
+    cost = "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.2f}"
+    return f"{spent.calls} tool calls, {spent.input_tokens:,} + {spent.output_tokens:,} tokens, {cost}"
 
 
 def entry_facts(entry: PreflightEntry | ResearchEntry) -> tuple[tuple[str, str], ...]:

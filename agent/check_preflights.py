@@ -5,7 +5,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,13 @@ from agent.core.model import Finding, Host, LaunchConfig, PreflightOutcome, Task
 from agent.core.plan import lineage, overlay
 from agent.core.state import ExperimentState
 from agent.diagnostics import Exit, UserError
-from agent.hostkeys import meet
 from agent.playbook.model import AskEntry, Experiment, GrepEntry, Playbook, ProbeEntry, ReadEntry, ResearchEntry
 from agent.playbook.preflight_entries import PreflightEntry, kind_of
 from agent.ports import Target, TargetUnusable
 from agent.redact import redactor
 from agent.research.researcher import TargetResearcher
+from agent.run import host_of
 from agent.targets.choose import open_target
-from agent.targets.holders import wiring
-
-RULED_OUT = 4
-"""Exit code: at least one experiment would fail or change nothing."""
 
 _MOST_QUOTES = 4
 _NOT_BUILT = "its environment is not built yet: looked at after its prepare steps"
@@ -74,7 +70,7 @@ def check_on_target(playbook: Playbook, target: str | None, as_json: bool, out: 
     else:
         for line in lines_of(playbook, host, foreseen):
             out(line)
-    return RULED_OUT if ruled_out(foreseen) else Exit.OK
+    return Exit.RULED_OUT if ruled_out(foreseen) else Exit.OK
 
 
 async def foresee(playbook: Playbook, target_name: str | None) -> tuple[Host, list[Foreseen]]:
@@ -82,8 +78,7 @@ async def foresee(playbook: Playbook, target_name: str | None) -> tuple[Host, li
     with tempfile.TemporaryDirectory(prefix="tunebot-") as folder:
         target = open_target(target_name, playbook, Path(folder))
         try:
-            await meet(target)
-            host = await _host(target)
+            host = await host_of(target)
             researcher = TargetResearcher(target, host, redactor(playbook), None)
             states = {experiment.id: ExperimentState(spec=experiment) for experiment in playbook.experiments}
             places = asyncio.Semaphore(BACKGROUND_TASKS)
@@ -103,14 +98,6 @@ async def _is_built(target: Target, chain: list[ExperimentState]) -> bool:
     """Whether everything that the prepare steps of an experiment and its ancestors create is there already."""
     steps = [step for link in chain for step in link.spec.prepare]
     return all([step.creates is not None and await target.exists(step.creates) for step in steps])
-
-
-async def _host(target: Target) -> Host:
-    host = await target.host()
-    if not host.gpus:
-        return host
-    wired = await wiring(target, host.gpus)
-    return replace(host, cuda=wired.cuda, links=wired.links)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,15 @@ examples:
   docker logs sglang 2>&1 | tunebot explain        what comes in on stdin
 """
 
+CHECK_EXAMPLES = """\
+examples:
+  tunebot check my.yaml                            every problem with its position, or the plan
+  tunebot check my.yaml --preflight --target gpu8  what would fail or change nothing, before any load
+
+exit codes: 0 sound, 2 it has problems; with --preflight 3 the target could not be used, 4 an experiment would fail or
+change nothing
+"""
+
 FLAGS_EXAMPLES = """\
 examples:
   tunebot flags moe --source ~/sglang/python       every flag with moe in its name, with type, default and choices
@@ -164,8 +173,12 @@ def _parser() -> argparse.ArgumentParser:
     resume.add_argument("--playbook", metavar="FILE", help="the session's playbook, where it holds secrets")
     _add_run_options(resume)
 
-    check = command("check", verbs.check, "problems of a playbook, or its plan")
+    check = command("check", verbs.check, "problems of a playbook, or its plan", "", CHECK_EXAMPLES)
     check.add_argument("playbook")
+    check.add_argument(
+        "--preflight", action="store_true", help="run its preflights and needed research; nothing is launched"
+    )
+    _add_target(check)
     _add_json(check)
 
     doctor = command(

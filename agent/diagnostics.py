@@ -17,6 +17,7 @@ class Exit(IntEnum):
     INTERNAL = 1
     BAD_INPUT = 2
     TARGET_UNUSABLE = 3
+    RULED_OUT = 4
     INTERRUPTED = 130
 
 

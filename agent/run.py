@@ -78,7 +78,7 @@ async def open_session(
             at=time.time(),
             session=folder.id,
             playbook=playbook,
-            host=await _host(target),
+            host=await host_of(target),
             approved=options.approved,
             keep=options.keep,
             attended=options.attended,
@@ -122,7 +122,7 @@ async def reopen_session(
         async with _target(state.target, state.playbook, folder) as target:
             resumed = ev.SessionResumed(
                 at=time.time(),
-                host=await _host(target),
+                host=await host_of(target),
                 approved=options.approved,
                 keep=options.keep,
                 attended=options.attended,
@@ -171,7 +171,7 @@ async def _target(name: str | None, playbook: Playbook, folder: SessionFolder) -
         await target.close()
 
 
-async def _host(target: Target) -> Host:
+async def host_of(target: Target) -> Host:
     """Facts about the target, once a session; a person at the terminal is asked about an unknown host key.
 
     Raises TargetUnusable.

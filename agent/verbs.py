@@ -97,6 +97,10 @@ def check(arguments: argparse.Namespace) -> int:
     from agent.check import plan_of, print_plan
 
     playbook, _ = _load(arguments.playbook, as_json=arguments.json)
+    if arguments.preflight:
+        from agent.check_preflights import check_on_target
+
+        return check_on_target(playbook, arguments.target, arguments.json, say)
     plan = plan_of(playbook)
     if arguments.json:
         say(json.dumps(plan, ensure_ascii=False, indent=2))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.check_preflights import RULED_OUT, check_on_target, foresee
+from agent.check_preflights import check_on_target, foresee
 from agent.diagnostics import Exit, UserError
 from agent.playbook.model import Playbook
 from tests.playbook.kit import HEAD, good
@@ -27,7 +27,7 @@ def said(playbook: Playbook, as_json: bool = False) -> tuple[int, list[str]]:
 
 def test_the_demo_is_foreseen_without_a_launch() -> None:
     code, lines = said(good(DEMO))
-    assert code == RULED_OUT
+    assert code == Exit.RULED_OUT
     assert lines[0].startswith("demo-kimi-k2.5 on simulated (simulated, 8 x NVIDIA RTX PRO 6000")
     heads = [line for line in lines if line[:1] in "✖✔?○" and ": " in line]
     assert heads == [
@@ -96,7 +96,7 @@ def test_an_environment_that_is_built_already_is_looked_at() -> None:
 
 def test_json_has_the_scope_and_the_evidence() -> None:
     code, (text,) = said(good(DEMO), as_json=True)
-    assert code == RULED_OUT
+    assert code == Exit.RULED_OUT
     told: dict[str, Any] = json.loads(text)
     assert (told["ruled_out"], told["host"]["cuda"]) == (4, "13.0")
     by_id = {one["id"]: one for one in told["experiments"]}

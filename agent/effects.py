@@ -105,6 +105,7 @@ class TargetEffects:
         """Measure one round; ends in RoundMeasured or RoundFailed."""
         launch, workload, index = command.launch, command.workload.name, command.index
         while True:
+            await self.target.reach.wait()
             breaks = self.target.reach.breaks
             try:
                 metrics = await self._measured(command)
@@ -112,8 +113,7 @@ class TargetEffects:
                 # Requests fail at once when the link breaks, before it is known to be broken: the same link is asked.
                 status = await self.target.launch_status(launch)
                 if status.state == "unknown" or self.target.reach.breaks != breaks:
-                    await self.target.reach.wait()  # not the server's fault: the round is measured again
-                    continue
+                    continue  # not the server's fault: the round is measured again
                 reason = str(error) or f"no end after {ROUND_DEADLINE_S:.0f} s"
                 submit(ev.RoundFailed(at=time.time(), launch=launch, workload=workload, index=index, reason=reason))
                 return

@@ -18,3 +18,17 @@ async def patiently(target: Target, ask: Callable[[], Awaitable[T]]) -> T:
         except TargetUnreachable:
             await target.reach.wait()
             await asyncio.sleep(RETRY_S)
+
+
+async def while_it_held(target: Target, launch: str, ask: Callable[[], Awaitable[T]]) -> T:
+    """The answer of a server over a link that held meanwhile; asked again where it did not.
+
+    What goes through the link fails before the link is known to be broken, so the same link is asked afterwards.
+    """
+    while True:
+        await target.reach.wait()
+        breaks = target.reach.breaks
+        answer = await ask()
+        status = await target.launch_status(launch)
+        if status.state != "unknown" and target.reach.breaks == breaks:
+            return answer

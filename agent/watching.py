@@ -11,7 +11,7 @@ from agent.core.model import Failure, Gpu, LaunchConfig
 from agent.core.state import Launch, LaunchStage
 from agent.core.views.basics import duration
 from agent.following import LogFollower
-from agent.patience import patiently
+from agent.patience import patiently, while_it_held
 from agent.ports import LaunchStatus, LoadHistory, ServerKind, Target, TargetUnreachable, WatchUpdate
 from agent.redact import Redactor
 from agent.session import SessionFolder
@@ -171,7 +171,8 @@ class Watcher:
             await asyncio.sleep(READY_POLL_S)
         load_s = time.monotonic() - self._started
         await patiently(target, self._read_log)
-        flags = await kind.effective_flags(url, self._config, self._watch.log_head())
+        head = self._watch.log_head()
+        flags = await while_it_held(target, self._launch, lambda: kind.effective_flags(url, self._config, head))
         self._ready = True
         for note in (*self._remember(), *self._watch.notes()):
             self._submit(ev.Noted(at=time.time(), text=note))

@@ -41,7 +41,8 @@ def test_a_thousand_kills_are_at_every_moment_of_every_place() -> None:
 
 def _plan(*names: str) -> SessionPlan:
     lives = tuple(Life(cues=(Cue(at="name", name=name, n=1),), power_loss=True) for name in names)
-    return SessionPlan(number=0, schedule="state", ssh=False, serve=False, weather=False, seed=1, lives=lives)
+    # The short playbook, which is that of two operators.
+    return SessionPlan(number=0, schedule="pair", ssh=False, serve=False, weather=False, seed=1, lives=lives)
 
 
 def test_a_session_that_is_killed_keeps_its_promises(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,8 +61,6 @@ async def test_a_truncation_is_told_and_read_on(target: Placed, tmp_path: Path) 
     assert bytes(read) == b"a long line before\nafter\n" == folder.log_of("l1").read_bytes()
     (text,) = told
     assert "cut from 19 to" in text and "lost" in text
-    with (target.place.home / "fifo").open("w"):
-        pass
     assert await follower.finish()
     assert folder.log_of("l1").read_bytes() == bytes(read)
 

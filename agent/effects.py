@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent.attaching import attach
 from agent.core import commands as do
 from agent.core import events as ev
-from agent.core.model import RoundMetrics
+from agent.core.model import LaunchConfig, RoundMetrics
 from agent.engine import Submit
 from agent.launching import Launcher
 from agent.ports import (
@@ -139,14 +139,14 @@ class TargetEffects:
         except TargetUnusable as error:
             submit(ev.TargetLost(at=time.time(), reason=str(error)))
             return
-        await self._tell_holders(submit)
+        await self._tell_holders(command.config, submit)
         left = tuple(process.pid for process in report.left)
         submit(ev.ServerStopped(at=time.time(), launch=command.launch, exit_code=report.exit_code, left=left))
 
-    async def _tell_holders(self, submit: Submit) -> None:
+    async def _tell_holders(self, config: LaunchConfig, submit: Submit) -> None:
         """Wait until the driver has freed the memory of the GPUs; say who still holds some."""
         try:
-            held = await settled(self.target, self.launcher.setting.gpus, MEMORY_FREE_S)
+            held = await settled(self.target, self.launcher.gpus_of(config), MEMORY_FREE_S)
         except TargetUnusable as error:
             submit(ev.Noted(at=time.time(), text=f"nobody can say whether the GPU memory is free: {error}"))
             return

@@ -123,7 +123,7 @@ class Engine:
             await self._cancel(list(self._tasks.values()))
             current = self.state.current
             if current and not self.state.ending and not self.state.keep and current.purpose != "attach":
-                await self._effects.stop_server(do.StopServer(current.id, drains=False), self.submit)
+                await self._effects.stop_server(do.StopServer(current.id, current.config, drains=False), self.submit)
 
     async def _take(self, event: ev.Event) -> None:
         """Apply an event from outside. A person may act on what was on the screen a moment ago."""

@@ -7,7 +7,7 @@ from functools import partial
 
 from agent.core import commands as do
 from agent.core import events as ev
-from agent.core.model import Failure, LaunchConfig, Phase
+from agent.core.model import Failure, Gpu, LaunchConfig, Phase
 from agent.core.state import LaunchStage
 from agent.following import LogFollower
 from agent.patience import patiently
@@ -122,15 +122,20 @@ class Launcher:
 
     async def _check_gpus(self, config: LaunchConfig) -> None:
         """Raises TargetBusy where somebody holds memory of the GPUs that this launch would use."""
-        gpus, visible = self.setting.gpus, config.env.get("CUDA_VISIBLE_DEVICES")
-        if visible is not None:
-            gpus = tuple(gpu for gpu in gpus if str(gpu.index) in visible.split(","))
+        gpus = self.gpus_of(config)
         # What no process is said to hold may be a desktop's: a note after a stop, and no reason to refuse.
         held = [holder for holder in await holders(self.setting.target, gpus) if holder.pid is not None]
         # Whoever holds the lock has a better name than its processes, and the launch itself asks for the lock.
         if held and not (await self.setting.target.survey())["lock_owner"]:
             hint = "stop what uses them, or choose others: `gpus` in targets.yaml, CUDA_VISIBLE_DEVICES in the playbook"
             raise TargetBusy("; ".join(map(str, held[:SHOWN])), hint)
+
+    def gpus_of(self, config: LaunchConfig) -> tuple[Gpu, ...]:
+        """The GPUs that a launch of this configuration may use."""
+        visible = config.env.get("CUDA_VISIBLE_DEVICES")
+        if visible is None:
+            return self.setting.gpus
+        return tuple(gpu for gpu in self.setting.gpus if str(gpu.index) in visible.split(","))
 
     async def _busy(self, launch: str, error: TargetBusy, submit: Submit) -> None:
         """Others hold the GPUs: leave, or wait a while and have it launched anew."""

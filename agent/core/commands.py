@@ -95,6 +95,7 @@ class StopServer:
     """
 
     launch: str
+    config: LaunchConfig
     drains: bool
 
 

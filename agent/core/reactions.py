@@ -46,7 +46,7 @@ def _prepare(state: State, experiment: ExperimentState) -> do.Command:
 def _stop(launch: Launch) -> do.Command:
     if launch.purpose == "attach":
         return do.DetachServer(launch.id)
-    return do.StopServer(launch.id, drains=launch.load_s is not None and not launch.failure)
+    return do.StopServer(launch.id, launch.config, drains=launch.load_s is not None and not launch.failure)
 
 
 def _unfinished(state: State, away_s: float) -> Iterator[do.Command]:

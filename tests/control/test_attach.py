@@ -5,8 +5,9 @@ import json
 import os
 import socket
 import struct
+import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,10 +28,11 @@ from tests.session.kit import small_playbook
 
 
 @pytest.fixture(autouse=True)
-def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test has a run folder of its own."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state" / "tunebot" / "run"
+def state_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Each test has a run folder of its own, with a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="tb") as folder:
+        monkeypatch.setenv("XDG_STATE_HOME", folder)
+        yield Path(folder) / "tunebot" / "run"
 
 
 @asynccontextmanager

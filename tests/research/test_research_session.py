@@ -15,7 +15,9 @@ ASK = {"ask": "What should be tried next?", "needed": True}
 
 async def test_a_question_in_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUNEBOT_MODEL", "claude-sonnet-5-5")
-    book = small_playbook({"id": "base"}, {"id": "idea", "args": {"enable-mscclpp": True}, "research": [ASK]})
+    book = small_playbook(
+        {"id": "base"}, {"id": "idea", "args": {"enable-mscclpp": True}, "research": [ASK]}, target="simulated:small"
+    )
     book["workloads"][0] |= {"requests": 1, "rounds": 1}
     experiment = {
         "id": "next",

@@ -5,7 +5,7 @@
 
 import asyncio
 import hashlib
-import resource
+import re
 import sys
 import tempfile
 import time
@@ -27,6 +27,13 @@ while left > 0: left -= sys.stdout.buffer.write(block[:left])
 """
 
 
+def _peak_kib() -> int:
+    # Not getrusage: that begins with the size of whoever started this process.
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found
+    return int(found[1])
+
+
 async def main(mib: int) -> int:
     """Print how it went."""
     with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +45,7 @@ async def main(mib: int) -> int:
                 got.update(piece.data)
                 offset += len(piece.data)
             seconds, breaks = time.monotonic() - began, target.reach.breaks
-            memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            memory_mb = _peak_kib() / 1024
             with (target.place.work / "runs/l1/server.log").open("rb") as log:
                 same = hashlib.file_digest(log, "sha256").digest() == got.digest()
                 size = log.tell()

@@ -93,18 +93,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     arguments = _parser().parse_args(argv)
     try:
-        return int(arguments.handler(arguments))
-    except UserError as error:
-        complain(str(error), error.hint)
-        return error.code
+        try:
+            return int(arguments.handler(arguments))
+        except UserError as error:
+            complain(str(error), error.hint)
+            return error.code
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.EIO):
             raise
-        # The reader or the terminal went away. Python would complain again when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.INTERRUPTED
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+    finally:
+        _let_go()
+
+
+def _let_go() -> None:
+    """Where the reader or the terminal went away, Python would complain when it flushes at exit, with a code of 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -146,10 +146,12 @@ class LocalTarget:
             return True
         except OSError:
             return False
+        # A port that nobody listens on may happen to be connected to itself.
+        answers: bool = writer.get_extra_info("sockname") != writer.get_extra_info("peername")
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
-        return True
+        return answers
 
     async def base_url(self, port: int) -> str:
         """The URL of the port."""

@@ -75,11 +75,10 @@ class Sshd:
         )
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
-            with contextlib.suppress(OSError):
-                with socket.create_connection(("127.0.0.1", self.port), 1) as probe:
-                    # A port that nobody listens on may happen to be connected to itself.
-                    if probe.getsockname() != probe.getpeername():
-                        return
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as probe:
+                # A port that nobody listens on may happen to be connected to itself.
+                if probe.getsockname() != probe.getpeername():
+                    return
             assert self.process.poll() is None, (self.root / "log").read_text()
             time.sleep(0.02)
         raise AssertionError("sshd did not start")

@@ -202,7 +202,7 @@ def _answers(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), _CONNECT_LIMIT_S) as probe:
             # A port that nobody listens on may happen to be connected to itself.
-            return probe.getsockname() != probe.getpeername()
+            return bool(probe.getsockname() != probe.getpeername())
     except socket.timeout:  # noqa: UP041 they are two before 3.10. A full backlog: something listens
         return True
     except OSError:

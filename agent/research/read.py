@@ -4,10 +4,11 @@ import asyncio
 from dataclasses import dataclass
 
 from agent.core.model import Finding, LaunchConfig, Quote
+from agent.flags.fragment import demands_in
 from agent.playbook.model import Args, Read
 from agent.research.common import Progress, ResearchError, Result, base_name, numbered
 from agent.research.grep import search
-from agent.research.requires import Demand, demands
+from agent.research.resolver import describe
 from agent.research.sources import Sources
 
 MAX_FILE = 4 << 20
@@ -42,9 +43,10 @@ async def read_task(sources: Sources, entry: Read, config: LaunchConfig, progres
     quotes = file.quotes(sources, first, entry.lines)
     last = quotes[-1].line
     # Parsing thousands of lines takes tens of milliseconds: not on the loop that answers keys.
-    unmet = await asyncio.to_thread(demands, file.text, first, last, config.args)
-    quotes += tuple(quote for demand in unmet if demand.line > last for quote in file.quotes(sources, demand.line, 1))
-    requires: Args = {demand.flag: demand.choices[0] for demand in unmet}
+    unmet = await asyncio.to_thread(demands_in, file.text, first, last, config.args)
+    beyond = [demand.place.line for demand in unmet if demand.place.line > last]
+    quotes += tuple(quote for line in beyond for quote in file.quotes(sources, line, 1))
+    requires: Args = {demand.flag: demand.choices[0] for demand in unmet if demand.flag and not demand.given}
     summary = "; ".join(describe(demand) for demand in unmet) or f"{base_name(file.label)}:{first}-{last}"
     return "done", Finding(summary=summary, quotes=quotes, requires=requires)
 
@@ -85,16 +87,3 @@ async def find(sources: Sources, file: SourceFile, around: str) -> int:
 def block_start(line: int, lines: int) -> int:
     """Where a block of `lines` lines begins that shows `line`: a third of them before it."""
     return max(1, line - lines // 3)
-
-
-def describe(demand: Demand) -> str:
-    """`needs --moe-runner-backend flashinfer_cutlass (or other)`."""
-    first, *others = (_shown(choice) for choice in demand.choices)
-    also = f" (or {', '.join(others)})" if others else ""
-    if demand.choices[0] is True:
-        return f"needs --{demand.flag}"
-    return f"needs --{demand.flag} {first}{also}"
-
-
-def _shown(choice: str | bool) -> str:
-    return choice if isinstance(choice, str) else str(choice).lower()

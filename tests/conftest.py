@@ -9,7 +9,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--worlds N`: how many shuffled worlds the session tests play."""
-    parser.addoption("--worlds", type=int, default=4)
+    parser.addoption("--worlds", type=int, default=2)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -57,7 +57,8 @@ class TunebotApp(App[None]):
     def refresh_state(self) -> None:
         """Show the present state on the screen in front, and on the one behind a dialog."""
         frame = (self.source.version, int(self.source.now()))
-        if frame == self._shown:
+        # While the app closes, the parts of its screens go one by one.
+        if frame == self._shown or not self.is_running:
             return
         self._shown = frame
         for screen in reversed(self.screen_stack):

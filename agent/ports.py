@@ -271,9 +271,9 @@ class Researcher(Protocol):
     async def run(
         self, task: Task, tell: Callable[[TaskProgressed | ToolUsed | LlmSpent], None]
     ) -> tuple[TaskStatus, Finding]:
-        """`tell` is given what happens on the way. Never raises for what a target, a file or an LLM does.
+        """`tell` is given what happens on the way. Each task has a deadline of its own.
 
-        That is a status and a summary. Each task has a deadline of its own.
+        Never raises for what a target, a file or an LLM does: that is a status and a summary.
         """
 
 

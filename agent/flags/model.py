@@ -2,11 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 Kind = Literal["sglang", "vllm"]
+"""The kinds of servers whose flags can be read from their source."""
+
 Takes = Literal["nothing", "one", "optional", "several"]
 """How many values follow a flag: none (a switch), one, one or none, any number."""
+
+
+def readable(server: str) -> Kind | None:
+    """The kind of a server by its name, None where its flags cannot be read from a source."""
+    return next((kind for kind in get_args(Kind) if kind == server), None)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Sequence
-from typing import get_args
 
 from agent.core import events as ev
 from agent.core.model import Finding, Host, LaunchConfig, PreflightOutcome, Task, TaskStatus
 from agent.flags.check import check_args
-from agent.flags.model import Kind
+from agent.flags.model import readable
 from agent.playbook.model import AskEntry, GrepEntry, ProbeEntry, ReadEntry
 from agent.ports import Target, TargetUnusable
 from agent.research.ask import NEEDS_KEY, Asker
@@ -70,7 +69,7 @@ class TargetResearcher:
 
     async def _check_flags(self, sources: Sources, config: LaunchConfig) -> Sequence[str]:
         """By the installed source where it can be read, else by what is known of this kind of server."""
-        kind = next((each for each in get_args(Kind) if each == config.kind), None)
+        kind = readable(config.kind)
         if kind is None:
             return ()
         try:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 from agent.core.model import Finding, LaunchConfig, Quote
 from agent.flags.demands import Demand, Forced, demands, forced
-from agent.flags.model import FlagTable, Kind, NoFlags
+from agent.flags.model import FlagTable, Kind, NoFlags, readable
 from agent.flags.resolve import flag_table
 from agent.flags.tree import TextTree
 from agent.playbook.model import Args
 from agent.research.common import Progress, ResearchError, clip, sentence
 from agent.research.sources import Sources
 
-_KINDS: Mapping[str, Kind] = {"sglang": "sglang", "vllm": "vllm"}
 _READ = """
 import json, sys
 found = {}
@@ -53,7 +52,7 @@ class FlagResolver:
 
     async def finding(self, sources: Sources, config: LaunchConfig, progress: Progress) -> Finding:
         """What the source demands and the configuration does not have. Raises as `table`."""
-        kind = _KINDS.get(config.kind)
+        kind = readable(config.kind)
         if kind is None:
             raise ResearchError(f"flags of {config.kind} cannot be read from a source")
         table = await self.table(sources, kind, progress)

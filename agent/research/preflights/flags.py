@@ -1,10 +1,10 @@
 """flag-known: whether the server's own source knows the flags of a launch."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from agent.core.model import LaunchConfig, Quote
 from agent.flags.check import NAMES, check_args
-from agent.flags.model import FlagTable, Kind
+from agent.flags.model import FlagTable, Kind, readable
 from agent.playbook.model import Args
 from agent.playbook.preflights import FlagKnown
 from agent.research.common import Progress, ResearchError, clip
@@ -14,14 +14,12 @@ from agent.research.sources import Sources
 TableOf = Callable[[Sources, Kind, Progress], Awaitable[FlagTable]]
 """The flags of a source tree. Raises ResearchError where they cannot be read, TargetUnusable as the target does."""
 
-_KINDS: Mapping[str, Kind] = {"sglang": "sglang", "vllm": "vllm"}
-
 
 async def check_flag(
     sources: Sources, check: FlagKnown, config: LaunchConfig, table_of: TableOf, progress: Progress
 ) -> Report:
     """Raises ResearchError where it cannot tell, TargetUnusable as the target does."""
-    kind = _KINDS.get(config.kind)
+    kind = readable(config.kind)
     if kind is None:
         raise ResearchError(f"the flags of {config.kind} cannot be read from a source")
     table = await table_of(sources, kind, progress)

@@ -1,11 +1,18 @@
-"""`tunebot check`: the plan of a sound playbook: order, loads, time from history, what needs approval."""
+"""`tunebot check`: the problems of a playbook, or its plan: order, loads, time from history, what needs approval."""
 
-from collections.abc import Callable
-from typing import Any
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NoReturn
 
+from agent.bench.datafile import looking_from
 from agent.core.plan import approvals_needed, overlay
 from agent.core.state import ExperimentState
 from agent.core.views.basics import duration
+from agent.diagnostics import Exit, UserError
+from agent.flags_located import Checked, check_by_source
 from agent.history import LoadHistoryFile
 from agent.paths import history_file
 from agent.playbook.model import Experiment, Playbook
@@ -13,7 +20,48 @@ from agent.playbook.not_carried_out import not_carried_out
 from agent.servers import KINDS
 
 
-def plan_of(playbook: Playbook) -> dict[str, Any]:
+def check_file(data: bytes, file: str, target: str | None, as_json: bool, out: Callable[[str], None]) -> Exit:
+    """`tunebot check`. Raises UserError after all problems were printed."""
+    checked = check_by_source(data, file, looking_from(Path(file).parent), target)
+    if checked.found is None:
+        refuse(file, checked, as_json, out)
+    plan = _plan_of(checked.found)
+    if as_json:
+        out(json.dumps({**plan, **_remarks_json(checked)}, ensure_ascii=False, indent=2))
+    else:
+        _complain(checked)
+        _print_plan(plan, checked, out)
+    return Exit.OK
+
+
+def refuse(file: str, checked: Checked, as_json: bool, out: Callable[[str], None]) -> NoReturn:
+    """Print the problems of a playbook. Raises UserError."""
+    problems = [asdict(problem) for problem in checked.problems]
+    if as_json:
+        out(json.dumps({"problems": problems, **_remarks_json(checked)}, ensure_ascii=False, indent=2))
+    else:
+        _complain(checked)
+        for sentence in checked.unread:
+            sys.stderr.write(f"note: {sentence}\n")
+    raise UserError(f"{file} has {_count(problems, 'problem')}", "see playbooks/example.yaml for the format")
+
+
+def _remarks_json(checked: Checked) -> dict[str, Any]:
+    return {"warnings": [asdict(warning) for warning in checked.warnings], "not_checked": list(checked.unread)}
+
+
+def _complain(checked: Checked) -> None:
+    """Write problems and warnings to stderr, in the order of the file."""
+    warnings = [replace(warning, message=f"warning: {warning.message}") for warning in checked.warnings]
+    for problem in sorted((*checked.problems, *warnings), key=lambda problem: (problem.line, problem.column)):
+        sys.stderr.write(f"{problem}\n")
+
+
+def _count(items: Sequence[object], word: str) -> str:
+    return f"{len(items)} {word}{'s' if len(items) > 1 else ''}"
+
+
+def _plan_of(playbook: Playbook) -> dict[str, Any]:
     """The plan as JSON-ready values. Times are seconds, None where nothing like it was loaded before."""
     load_s = _usual_load_s(playbook)
     loads = len(playbook.experiments)
@@ -48,9 +96,10 @@ def _usual_load_s(playbook: Playbook) -> float | None:
     return sum(phases.values()) if phases else None
 
 
-def print_plan(plan: dict[str, Any], out: Callable[[str], None]) -> None:
+def _print_plan(plan: dict[str, Any], checked: Checked, out: Callable[[str], None]) -> None:
     """The plan as lines for a person."""
-    out(f"{plan['name']}: no problems")
+    warned = f", {_count(checked.warnings, 'warning')}" if checked.warnings else ""
+    out(f"{plan['name']}: no problems{warned}")
     out("")
     out("plan, in this order:")
     for number, experiment in enumerate(plan["experiments"], 1):
@@ -66,7 +115,7 @@ def print_plan(plan: dict[str, Any], out: Callable[[str], None]) -> None:
         out("steps that change the host; run with:")
         for needed in approvals:
             out(f"  --approve {needed}")
-    for note in plan["not_carried_out"]:
+    for note in (*plan["not_carried_out"], *checked.unread):
         out(f"note: {note}")
 
 

@@ -4,8 +4,8 @@ import asyncio
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +112,21 @@ class _Looker:
 
     async def look(self) -> Foreseen:
         """Never raises for what the target does: that is an outcome."""
-        checks = await asyncio.gather(*map(self.check, self.experiment.preflight))
+        checks = await asyncio.gather(*self.flags(), *map(self.check, self.experiment.preflight))
         needed = [entry for entry in self.experiment.research if entry.needed]
         research = await asyncio.gather(*map(self.research, needed))
         return Foreseen(id=self.experiment.id, built=self.built, checks=tuple(checks), research=tuple(research))
+
+    def flags(self) -> Iterator[Awaitable[Looked]]:
+        """Its flags against the source of its server, where the playbook says where that is."""
+        if self.config.kind in self.config.source and self.experiment.baseline != "attach":
+            yield self._flags()
+
+    async def _flags(self) -> Looked:
+        if not self.built:
+            return Looked(kind="flags", status="cancelled", finding=Finding(summary=_NOT_BUILT, outcome="unknown"))
+        look = await self._run("flags", "flags", None, ())
+        return replace(look, finding=replace(look.finding, outcome=look.finding.outcome or "fine"))
 
     async def check(self, entry: PreflightEntry) -> Looked:
         if not self.built:
@@ -135,7 +146,7 @@ class _Looker:
         return await self._run(kind, kind, entry, ())
 
     async def _run(
-        self, kind: TaskKind, title: str, entry: PreflightEntry | ResearchEntry, scope: tuple[str, ...]
+        self, kind: TaskKind, title: str, entry: PreflightEntry | ResearchEntry | None, scope: tuple[str, ...]
     ) -> Looked:
         name = self.experiment.id
         task = Task(

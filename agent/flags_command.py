@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.diagnostics import Exit, UserError
-from agent.flags.cache import cached_table
+from agent.flags.cache import cached_table, tables_folder
 from agent.flags.model import FlagTable, Kind, NoFlags
 from agent.flags.view import flag_lines, flags_json, use_lines, uses_json, uses_of
-from agent.paths import cache_folder
 from agent.playbook.model import Playbook
 from agent.playbook.problems import nearest
 
@@ -71,7 +70,7 @@ def table_of(root: Path) -> FlagTable:
     """The flags of a tree of this machine, from the cache where nothing has changed. Raises UserError."""
     package, kind = _package(root)
     try:
-        return cached_table(package, kind, cache_folder() / "flag-tables")
+        return cached_table(package, kind, tables_folder())
     except NoFlags as error:
         raise UserError(f"the flags of {root} cannot be read: {error}") from error
 

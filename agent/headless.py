@@ -9,6 +9,8 @@ from agent.core.reduce import initial, reduce
 from agent.core.state import State
 from agent.core.views.basics import best_command, board, duration
 from agent.core.views.lines import line_of
+from agent.core.views.slo import slo_lines
+from agent.redact import redactor
 
 Out = Callable[[str], None]
 
@@ -17,20 +19,25 @@ REASON_WIDTH = 110
 
 
 class Printer:
-    """Prints one line a change. `out` gets each line without its end."""
+    """Prints one line a change. `out` gets each line without its end, and without the playbook's secrets."""
 
     def __init__(self, out: Out) -> None:
-        self._out = out
+        self._to = out
+        self._redact: Callable[[str], str] = str
 
     def __call__(self, before: State, event: ev.Event, after: State) -> None:
         """Print what an event changed; at the first event of a run of tunebot the head, at the last the board."""
         if isinstance(event, ev.SessionStarted | ev.SessionResumed):
+            self._redact = redactor(after.playbook)
             self._head(after)
         if isinstance(event, ev.SessionEnded):
             for line in summary(after, event):
                 self._out(line)
         elif (change := line_of(before, event, after)) is not None:
             self._out(change)
+
+    def _out(self, line: str) -> None:
+        self._to(self._redact(line))
 
     def _head(self, state: State) -> None:
         host = state.host
@@ -65,7 +72,7 @@ def summary(state: State, end: ev.SessionEnded, columns: int | None = None) -> l
             name = f"{row.glyph} {row.experiment:<26} {row.word:<13}"
             text = f"  {name}{row.value:>20} {row.change:>9}  {_short(row.reason, REASON_WIDTH)}{mark}".rstrip()
             lines.append(text if columns is None else _short(text, columns))
-    lines += ["", ledger_line(state)]
+    lines += ["", ledger_line(state), *(f"best for {line}" for line in slo_lines(state))]
     if end.serving:
         lines.append(f"left running: {end.serving} at port {state.launches[end.serving].port}")
     if command := best_command(state):
@@ -83,7 +90,7 @@ def ledger_line(state: State) -> str:
     loads = [launch for launch in state.launches.values() if launch.pid is not None]
     loading = sum(launch.load_s or (launch.ended_at or state.now) - launch.requested_at for launch in loads)
     saved = [e for e in state.experiments.values() if e.verdict and e.verdict.word == "ruled-out"]
-    kinds: tuple[TaskKind, ...] = ("grep", "read", "probe", "ask", "preflight")
+    kinds: tuple[TaskKind, ...] = ("grep", "read", "probe", "ask", "preflight", "flags")
     done = {kind: [t for t in state.tasks.values() if t.task.kind == kind and t.status] for kind in kinds}
     research = ", ".join(f"{len(tasks)} {kind}" for kind, tasks in done.items() if tasks) or "none"
     worth = f" (about {duration(len(saved) * loading / len(loads))})" if saved and loads else ""

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -35,6 +35,8 @@ _KEYED = re.compile(
     ( ' [^']* ' | " [^"]* " | [^\s,'"()\[\]{}<>|`]+ )
     """
 )
+# The body of a private key stands on lines of its own, far from the line that tells what it is.
+_KEY_BODY = re.compile(r"(?=\S*[a-z])(?=\S*[A-Z])(?=\S*[0-9])[A-Za-z0-9+/]{40,}={0,2}")
 _HARMLESS = re.compile(r"""(?i) ['"]* (?: none | null | true | false | \*+ | \$ .* )? ['"]* $""", re.VERBOSE)
 # argparse's usage text names a value after its flag: `[--api-key API_KEY]`
 _PLACEHOLDER = re.compile(r"[A-Z]+(?:_[A-Z]+)*$")
@@ -84,6 +86,13 @@ def _forms(value: str) -> set[str]:
     """A secret as it may be written: plain, inside JSON, inside a URL, in base64."""
     raw = value.encode("utf-8", "surrogateescape")
     return {value, json.dumps(value)[1:-1], quote(raw, safe=""), base64.b64encode(raw).decode()}
+
+
+def redact_line(redact: Callable[[str], str], line: str) -> str:
+    """One line of many without its secrets, which a redactor that sees no other line would not know, too."""
+    line = redact(line)
+    # With more around it than a patch or a list puts there it is code or prose.
+    return "‹redacted›" if _KEY_BODY.fullmatch(line.strip(" \t+-\"',")) else line
 
 
 def redact_tree(redact: Redactor, value: Any) -> Any:

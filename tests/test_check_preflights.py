@@ -17,6 +17,7 @@ DEMO = (Path(__file__).parents[1] / "playbooks" / "demo.yaml").read_text()
 
 def playbook_of(experiments: str) -> Playbook:
     head = HEAD.replace("target: local", "target: simulated").replace("[python3,", "[~/venv/bin/python3,")
+    head = head.replace("~/sglang", "~/sglang/python/sglang")
     return good(f"{head}experiments:\n  - {{id: base, baseline: true}}\n{experiments}")
 
 
@@ -31,17 +32,18 @@ def test_the_demo_is_foreseen_without_a_launch() -> None:
     assert lines[0].startswith("demo-kimi-k2.5 on simulated (simulated, 8 x NVIDIA RTX PRO 6000")
     heads = [line for line in lines if line[:1] in "✖✔?○" and ": " in line]
     assert heads == [
-        "○ baseline: nothing to check",
-        "○ eagle3: nothing to check",
+        "✔ baseline: fine",
+        "✔ eagle3: fine",
         "✖ ar-fusion: would fail",
-        "○ custom-allreduce: nothing to check",
+        "✔ custom-allreduce: fine",
         "✖ nccl-tree: would fail",
         "✖ torch-symm-mem: would fail",
         "✖ ep-deepep: would fail",
-        "○ ep-flashinfer: nothing to check",
-        "○ ep-plain: nothing to check",
-        "○ cuda13: nothing to check",
+        "✔ ep-flashinfer: fine",
+        "✔ ep-plain: fine",
+        "? cuda13: unknown",
     ]
+    assert "    ✔ flags · fine: needs --moe-runner-backend flashinfer_cutlass" in lines
     assert any("KeyError: 12 at torch_symm_mem.py:" in line for line in lines)
     assert any("read · done: needs --moe-runner-backend flashinfer_cutlass" in line for line in lines)
     assert lines[-1] == "4 of 10 experiments would fail or change nothing; nothing was launched"
@@ -65,12 +67,14 @@ def test_what_is_not_looked_at_is_said() -> None:
     )
     code, lines = said(playbook)
     assert code == Exit.OK
-    assert [line.strip() for line in lines[4:]] == [
+    assert [line.strip() for line in lines[5:]] == [
         "? other: unknown",
+        "? flags · unknown: its environment is not built yet: looked at after its prepare steps",
         "? module-importable · unknown: its environment is not built yet: looked at after its prepare steps",
         "? read · cancelled: its environment is not built yet: looked at after its prepare steps",
         "",
         "✔ asked: fine",
+        "✔ flags · fine: 73 flags read: nothing more is demanded",
         "✔ module-importable · fine: json imports in ~/venv/bin/python3",
         "? ask · cancelled: only asked in a session: it costs money",
         "? probe · cancelled: only run in a session: it needs a GPU",
@@ -84,6 +88,7 @@ def test_an_environment_that_is_built_already_is_looked_at() -> None:
     playbook = playbook_of(
         """\
   - id: built
+    args: {tp: 8}
     prepare: [{run: ["true"], creates: ~/venv}]
     preflight: [{topology: {nvlink: full}}]
 """
@@ -101,7 +106,8 @@ def test_json_has_the_scope_and_the_evidence() -> None:
     assert (told["ruled_out"], told["host"]["cuda"]) == (4, "13.0")
     by_id = {one["id"]: one for one in told["experiments"]}
     assert [by_id[name]["outcome"] for name in ("baseline", "ep-deepep")] == ["fine", "fails"]
-    (check,) = by_id["torch-symm-mem"]["checks"]
+    (flags, check) = by_id["torch-symm-mem"]["checks"]
+    assert (flags["kind"], flags["finding"]["outcome"]) == ("flags", "fine")
     assert (check["kind"], check["scope"]) == ("table-has-key", ["source", "gpus"])
     assert check["finding"]["quotes"][0]["path"].endswith("all_reduce_utils.py")
     (read,) = by_id["ep-flashinfer"]["research"]

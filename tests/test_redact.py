@@ -7,7 +7,12 @@ from urllib.parse import quote
 
 import pytest
 
-from agent.redact import Redactor, is_secret_name, redact_tree
+from agent.core import events as ev
+from agent.core.reduce import initial, reduce
+from agent.core.schedule import next_decision
+from agent.headless import Printer
+from agent.redact import Redactor, is_secret_name, redact_line, redact_tree
+from tests.core.conftest import playbook, started
 
 KNOWN = 'p@ss"w0rd/x'
 # Shapes of secrets, put together here so that no scanner takes this file for a leak.
@@ -112,3 +117,30 @@ def test_a_tree_is_redacted_text_by_text(redact: Redactor) -> None:
     tree = {"a": ["letmein", 1, None], "b": {"c": f"x {HF}"}}
     assert "letmein" not in str(redact_tree(redact, tree)) and HF not in str(redact_tree(redact, tree))
     assert redact_tree(redact, {"n": 1, "t": True}) == {"n": 1, "t": True}
+
+
+BODY = base64.b64encode(bytes(range(48))).decode()
+
+
+@pytest.mark.parametrize("line", [BODY, f"  {BODY}  ", f'+"{BODY}",', BODY[:47] + "="])
+def test_a_line_of_a_private_key_goes_whole(line: str, redact: Redactor) -> None:
+    assert redact(line) == line  # which is why lines that are seen one by one need more
+    assert redact_line(redact, line) == "‹redacted›"
+
+
+@pytest.mark.parametrize("line", [BODY[:39], "deadbeef" * 8, f"digest {BODY}", f"x = '{BODY}' + y", "A" * 64, ""])
+def test_a_line_that_is_no_key_stays(line: str, redact: Redactor) -> None:
+    assert redact_line(redact, line) == line
+
+
+def test_the_lines_of_a_session_hold_none_of_its_playbooks_secrets() -> None:
+    secret = "plain-words-of-a-token"
+    base = {"id": "base", "env": {"MY_TOKEN": secret}, "research": [{"ask": f"is {secret} right?"}]}
+    start = started(playbook(base))
+    state, lines = initial(start), list[str]()
+    printer = Printer(lines.append)
+    printer(state, start, state)
+    event = next_decision(state)
+    assert isinstance(event, ev.TaskRequested)
+    printer(state, event, reduce(state, event)[0])
+    assert "is ‹redacted:MY_TOKEN" in lines[-1] and secret not in "".join(lines)

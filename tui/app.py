@@ -13,6 +13,7 @@ from textual.screen import ModalScreen, Screen
 from agent.core import events as ev
 from agent.core.leaving import leaving
 from agent.core.needs import needs
+from tui.content import hide_secrets
 from tui.screens.base import StateScreen
 from tui.screens.help import HelpScreen
 from tui.screens.run import RunScreen
@@ -50,6 +51,7 @@ class TunebotApp(App[None]):
 
     def on_mount(self) -> None:
         """Begin with the first screen."""
+        hide_secrets(self.source.redact)
         self._known_needs = self._need_keys()
         self.push_screen(self._first())
         self.set_interval(1 / FRAMES_PER_SECOND, self.refresh_state)

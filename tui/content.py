@@ -1,4 +1,8 @@
-"""The one way for text to reach a widget: as plain Content, never as markup."""
+"""The one way for text to reach a widget: as plain Content, never as markup, and without secrets."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import lru_cache
 
 from textual.content import Content
 
@@ -18,9 +22,26 @@ STYLES: dict[Tone, str] = {
 """The colour of each tone, as theme tokens."""
 
 
+_REDACT: ContextVar[Callable[[str], str]] = ContextVar("redact", default=str)
+_REMEMBERED = 1 << 12
+"""Texts: most of what is drawn was drawn before."""
+
+
+def hide_secrets(redact: Callable[[str], str]) -> None:
+    """Whatever this task, and those that it starts, draw from here on goes through `redact`.
+
+    What comes from effects is redacted already. A playbook's own texts are not: a launch needs them as they are.
+    """
+    _REDACT.set(lru_cache(_REMEMBERED)(redact))
+
+
+def _safe(text: str) -> str:
+    return _REDACT.get()(clean(text))
+
+
 def plain(text: str, style: str = "") -> Content:
     """Text as it is, cleaned once more, in one style. Style names are theme tokens such as `$text-success`."""
-    return Content.styled(clean(text), style) if style else Content(clean(text))
+    return Content.styled(_safe(text), style) if style else Content(_safe(text))
 
 
 def toned(text: str, tone: Tone) -> Content:
@@ -51,4 +72,4 @@ def fit_right(text: str, width: int) -> str:
 
 
 def _flat(text: str) -> str:
-    return clean(text).replace("\n", " ").replace("\t", " ")
+    return _safe(text).replace("\n", " ").replace("\t", " ")

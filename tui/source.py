@@ -25,7 +25,7 @@ class Source(Protocol):
     gpus: tuple[GpuUse, ...]
     """What the GPUs do at the moment; empty where nobody looks."""
     redact: Callable[[str], str]
-    """Takes the secrets out of a line of a log before it is drawn."""
+    """Takes the secrets out of what is drawn, lines of a log among it."""
     known_flags: Sequence[Sequence[str]]
     """The spellings of each flag that the server has; empty where nobody knows."""
 

@@ -14,10 +14,10 @@ BACKGROUND_TASKS = 4
 
 
 def rule_out(state: State) -> ev.Event | None:
-    """A preflight that says so ends its experiment before the launch."""
+    """A check that says so ends its experiment before the launch."""
     for task in state.tasks.values():
         experiment = state.experiments[task.task.experiment]
-        if experiment.stage is not Stage.TODO or experiment.overruled or task.task.kind != "preflight":
+        if experiment.stage is not Stage.TODO or experiment.overruled or not task.task.is_check:
             continue
         if task.finding and task.finding.outcome in ("fails", "no-effect"):
             word = "would fail" if task.finding.outcome == "fails" else "would have no effect"
@@ -56,6 +56,22 @@ _TITLES: Mapping[type, tuple[TaskKind, Callable[..., str]]] = {
 }
 
 
+def _flags_task(state: State, experiment: ExperimentState) -> Task | None:
+    """Its flags against the source of its server, where the playbook says where that is."""
+    config = config_of(state, experiment.id)
+    if config.kind not in config.source or experiment.spec.baseline == "attach":
+        return None
+    return Task(
+        id=f"{experiment.id}/flags",
+        experiment=experiment.id,
+        kind="flags",
+        title=" ".join(f"--{flag}" for flag in experiment.spec.args) or "those that it inherits",
+        entry=None,
+        config=config,
+        needed=True,
+    )
+
+
 def _task_of(state: State, experiment: ExperimentState, key: str, entry: PreflightEntry | ResearchEntry) -> Task:
     kind, title = _TITLES.get(type(entry), ("preflight", lambda e: _check_title(e)))
     return Task(
@@ -84,9 +100,11 @@ def _is_prepared(state: State, experiment: ExperimentState) -> bool:
 
 
 def _unstarted(state: State) -> Iterator[Task]:
-    """Preflights of all experiments ahead, then the research, in the playbook's order."""
+    """Checks of all experiments ahead, then the research, in the playbook's order."""
     prepared = [e for e in state.experiments.values() if _is_prepared(state, e)]
     for experiment in (e for e in prepared if e.stage is Stage.TODO):
+        if f"{experiment.id}/flags" not in state.tasks and (task := _flags_task(state, experiment)):
+            yield task
         for index, check in enumerate(experiment.spec.preflight):
             if f"{experiment.id}/check{index + 1}" not in state.tasks:
                 yield _task_of(state, experiment, f"check{index + 1}", check)

@@ -13,8 +13,12 @@ TEXT_LIMIT = 1000
 
 
 def places_of(state: State, experiment: str) -> str:
-    """All source trees of an experiment, as one would type them: `sglang: flashinfer:`."""
-    return " ".join(f"{name}:" for name in config_of(state, experiment).source)
+    """All source trees of an experiment and of the target, as one would type them: `sglang: flashinfer:`."""
+    return " ".join(f"{name}:" for name in _known(state, experiment))
+
+
+def _known(state: State, experiment: str) -> list[str]:
+    return list(dict.fromkeys((*config_of(state, experiment).source, *state.host.trees)))
 
 
 def parse_grep(state: State, experiment: str, pattern: str, places: str) -> GrepEntry | list[str]:
@@ -29,11 +33,11 @@ def parse_grep(state: State, experiment: str, pattern: str, places: str) -> Grep
             problems.append(f"the {name} hold control or invisible characters")
     if problems:
         return problems
-    known = config_of(state, experiment).source
+    known = _known(state, experiment)
     if not known:
-        return ["the playbook names no source to search: declare it under server.source"]
+        return ["there is no source to search: name one under server.source of the playbook, or read of targets.yaml"]
     words = places.split()
-    problems = [problem for word in words if (problem := _problem(word, list(known)))]
+    problems = [problem for word in words if (problem := _problem(word, known))]
     if not words:
         problems.append(f"where? one of {', '.join(f'{name}:' for name in known)}, or NAME:path")
     if problems:
@@ -47,10 +51,10 @@ def parse_grep(state: State, experiment: str, pattern: str, places: str) -> Grep
 def _problem(word: str, known: list[str]) -> str:
     name, colon, path = word.partition(":")
     if not colon or not name:
-        return f"{shown(word)}: write NAME:path, with a name from server.source"
+        return f"{shown(word)}: write NAME:path, with the name of a source: {', '.join(known)}"
     if name not in known:
         guess = nearest(name, known)
-        return f"server.source has no {shown(name)}; " + (
+        return f"there is no source {shown(name)}; " + (
             f"did you mean {shown(guess)}?" if guess else f"known: {', '.join(known)}"
         )
     if path.startswith(("/", "~")) or ".." in path.split("/"):

@@ -12,6 +12,12 @@ from typing import Any
 from agent.flags.model import Clause, Flag, FlagTable, Kind, Place, Test, Use
 from agent.flags.resolve import flag_table
 from agent.flags.tree import FolderTree
+from agent.paths import cache_folder
+
+
+def tables_folder() -> Path:
+    """Where tables are kept."""
+    return cache_folder() / "flag-tables"
 
 
 def cached_table(root: Path, kind: Kind, folder: Path) -> FlagTable:
@@ -19,18 +25,20 @@ def cached_table(root: Path, kind: Kind, folder: Path) -> FlagTable:
 
     A cache that cannot be read or written is none: the tree is read again.
     """
-    file = folder / f"{_key(root, kind)}.json"
-    known = _load(file)
+    file = table_file(folder, kind, str(root.resolve()))
+    known = load_table(file)
     if known and FolderTree(root).unchanged(known.files):
         return known
     tree = FolderTree(root)
     table = replace(flag_table(tree, kind), files=tree.hashes)
-    _store(file, table)
+    store_table(file, table)
     return table
 
 
-def _key(root: Path, kind: Kind) -> str:
-    return hashlib.sha256(f"{kind}\0{root.resolve()}\0{_reader()}".encode()).hexdigest()[:32]
+def table_file(folder: Path, kind: Kind, where: str) -> Path:
+    """The file of `folder` for the tree that is called `where`."""
+    key = hashlib.sha256(f"{kind}\0{where}\0{_reader()}".encode()).hexdigest()[:32]
+    return folder / f"{key}.json"
 
 
 @cache
@@ -42,14 +50,16 @@ def _reader() -> str:
     return digest.hexdigest()
 
 
-def _load(file: Path) -> FlagTable | None:
+def load_table(file: Path) -> FlagTable | None:
+    """The table that `store_table` wrote, None where there is none that can be read."""
     try:
         return decode(json.loads(file.read_bytes()))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _store(file: Path, table: FlagTable) -> None:
+def store_table(file: Path, table: FlagTable) -> None:
+    """Write a table, or nothing where that cannot be done."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=file.parent, suffix=".new", delete=False, encoding="utf-8") as new:

@@ -51,6 +51,11 @@ class Modules:
         self._known: dict[str, Module | None] = {}
 
     @property
+    def complete(self) -> bool:
+        """Whether all that was asked for is at hand, or known to be missing."""
+        return self._tree.complete
+
+    @property
     def parsed(self) -> Sequence[Module]:
         """Every module that was asked for and is there."""
         return [module for module in self._known.values() if module]
@@ -77,11 +82,22 @@ class Modules:
             if text is None:
                 continue
             try:
-                tree = parse(text)
+                tree = self._tree.parsed.get(path) or parse(text)
             except Unparsable:
                 return None
+            self._tree.parsed[path] = tree
             return Module(name, path, tree, bindings(tree.body))
         return None
+
+
+def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a block and those inside them, without their expressions: `ast.walk` takes far longer."""
+    for node in body:
+        yield node
+        for inner in ("body", "orelse", "finalbody"):
+            yield from statements(getattr(node, inner, ()))
+        for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            yield from statements(part.body)
 
 
 def bindings(body: Sequence[ast.stmt]) -> dict[str, list[Binding]]:

@@ -61,7 +61,8 @@ class Names:
         return UNKNOWN if doubtful else value
 
     def _elsewhere(self, module: Module, name: str) -> Value:
-        if inner := self.modules.get(f"{module.name}.{name}"):
+        # Only a package has modules inside it.
+        if module.path.endswith("__init__.py") and (inner := self.modules.get(f"{module.name}.{name}")):
             return ModuleValue(inner)
         starred = [node for node in module.tree.body if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
         for node in starred:

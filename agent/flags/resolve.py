@@ -1,14 +1,16 @@
 """From a source tree to everything that is known of its flags."""
 
 import ast
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from agent.flags import sglang, vllm
 from agent.flags.conditions import Fields
 from agent.flags.interpret import Hook, Interpreter
 from agent.flags.model import FlagTable, Kind, NoFlags, Place
-from agent.flags.modules import Module, Modules
+from agent.flags.modules import Module, Modules, statements
 from agent.flags.record import Recorder
 from agent.flags.tree import Tree
 from agent.flags.uses import uses
@@ -19,27 +21,43 @@ _OWNERS = {"sglang": "ServerArgs", "vllm": "EngineArgs"}
 
 
 def flag_table(tree: Tree, kind: Kind) -> FlagTable:
-    """Read a tree's flags and their uses. Raises NoFlags."""
+    """Read a tree's flags and their uses. Raises NoFlags, also as soon as the tree turns out not to be complete."""
     dialect = _DIALECTS[kind]
     modules = Modules(tree, dialect.PACKAGE)
     recorder = Recorder(_OWNERS[kind])
     read = Interpreter(modules, {**_HOOKS, "add_argument": recorder.hook, **dialect.hooks()})
     try:
-        return _read(read, recorder, kind)
+        with _collector_at_rest():
+            return _read(read, recorder, kind)
     except RecursionError as error:
         raise NoFlags("it nests too deeply") from error
 
 
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Syntax trees of a million nodes, all in use, are not searched for garbage: that takes as long as the reading."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def _read(read: Interpreter, recorder: Recorder, kind: Kind) -> FlagTable:
     dialect = _DIALECTS[kind]
+    version = _version(read, dialect.PACKAGE)
     dialect.read_flags(read, recorder)
+    logic = _logic(read.modules, dialect.LOGIC)
+    if not read.modules.complete:
+        raise NoFlags("not all of its files are at hand")
     if not recorder.flags:
         raise NoFlags("no flag could be read from it")
     flags = tuple(recorder.flags.values())
-    logic = _logic(read.modules, dialect.LOGIC)
     return FlagTable(
         kind=kind,
-        version=_version(read, dialect.PACKAGE),
+        version=version,
         flags=flags,
         uses=uses(read, Fields(flags, _OWNERS[kind]), logic),
         unnamed=tuple(recorder.unnamed),
@@ -60,7 +78,7 @@ def _logic(modules: Modules, paths: Sequence[str]) -> list[Module]:
 
 def _imported(modules: Modules, module: Module, paths: tuple[str, ...]) -> list[Module]:
     names = []
-    for node in ast.walk(module.tree):
+    for node in statements(module.tree.body):
         if isinstance(node, ast.ImportFrom):
             names.append(module.absolute(node))
         elif isinstance(node, ast.Import):

@@ -1,5 +1,6 @@
-"""A source tree as the resolver sees it: texts by relative path. A tree remembers what it was asked for."""
+"""A source tree as the resolver sees it: texts by relative path."""
 
+import ast
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,28 +13,39 @@ MAX_BYTES = 2 << 20
 class Tree(Protocol):
     """The package folder of a server (`…/sglang`, `…/vllm`)."""
 
+    parsed: dict[str, ast.Module]
+    """What was parsed of it, by path: of a tree that is read several times every file is parsed once."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that it was asked for is at hand, or known to be missing."""
+
     def read(self, path: str) -> str | None:
         """The text of a file, or None where there is none (or nothing that is source)."""
 
 
 class TextTree:
-    """A tree of texts that are at hand. `asked` are the paths asked for so far, those that are missing included."""
+    """A tree of texts that are at hand."""
 
-    def __init__(self, texts: Mapping[str, str | None]) -> None:
+    complete = True
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
-        self.asked: set[str] = set()
+        self.parsed: dict[str, ast.Module] = {}
 
     def read(self, path: str) -> str | None:
         """The text of a file, or None."""
-        self.asked.add(path)
         return self._texts.get(path)
 
 
 class FolderTree:
     """A folder of this machine. Links that lead out of it are not followed. `hashes` is of everything asked for."""
 
+    complete = True
+
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
+        self.parsed: dict[str, ast.Module] = {}
         self.hashes: dict[str, str] = {}
 
     def read(self, path: str) -> str | None:

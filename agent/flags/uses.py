@@ -10,7 +10,7 @@ from typing import Any
 from agent.flags.conditions import Context, Fields, clauses, opaque, shown
 from agent.flags.interpret import Interpreter
 from agent.flags.model import Clause, Place, Test, Use
-from agent.flags.modules import Module, last_name
+from agent.flags.modules import Module, last_name, statements
 from agent.text import one_line
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -73,7 +73,7 @@ def _listed(modules: Sequence[Module], known: set[str]) -> dict[str, tuple[str, 
 def uses(read: Interpreter, fields: Fields, modules: Sequence[Module]) -> tuple[Use, ...]:
     """Every use of a flag in some modules, in their order."""
     found: list[tuple[str, Use]] = []
-    functions = [node for module in modules for node in ast.walk(module.tree) if isinstance(node, Function)]
+    functions = [node for module in modules for node in statements(module.tree.body) if isinstance(node, Function)]
     names = {node.name for node in functions}
     sites = _Sites(_entries(functions), _listed(modules, names))
     for module in modules:

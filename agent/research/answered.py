@@ -1,9 +1,9 @@
-"""From the form that an LLM filled in to a finding: cleaned, redacted, its quotes looked for, its proposals checked."""
+"""From what an LLM said to a finding: cleaned, redacted, its quotes looked for, its proposals checked."""
 
 from agent.core.model import Answer, Claim, Finding, Quote
 from agent.playbook.model import Experiment
 from agent.research.answer_form import AnswerForm, ClaimForm
-from agent.research.answers import ANSWER_PATH, Seen, find_quote, sentences
+from agent.research.answers import Seen, find_quote, sentences
 from agent.research.common import Redact, clip
 from agent.research.proposals import CheckFlags, Unfit, proposed, recommended
 from agent.research.tool import Scope
@@ -17,9 +17,12 @@ _LINE = 400
 
 
 async def finding_of(form: AnswerForm, scope: Scope, seen: Seen, check: CheckFlags) -> Finding:
-    """What the answer comes to. `seen` is what the tools of this question returned. Raises TargetUnusable."""
+    """What the answer comes to; its quotes are the lines that claims rest on and that were found.
+
+    `seen` is what the tools of this question returned. Raises TargetUnusable.
+    """
     redact = scope.sources.redact
-    words = said(form.text, redact)
+    text = said(form.text, redact)
     claims, evidence = _claims(form.claims, seen, redact)
     requires, dropped = await recommended(form.flags, scope.config, scope.sources, check)
     proposal: Experiment | None = None
@@ -29,11 +32,11 @@ async def finding_of(form: AnswerForm, scope: Scope, seen: Seen, check: CheckFla
         except Unfit as reason:
             dropped.append(f"its proposal: {reason}")
     return Finding(
-        summary=_summary(words[0].text, dropped, redact),
-        quotes=(*evidence, *words),
+        summary=_summary(first_sentence(text), dropped, redact),
+        quotes=evidence,
         requires=requires,
         answer=Answer(
-            text=_text(form.text, redact),
+            text=text,
             claims=claims,
             risks=tuple(one_line(redact(risk), _LINE) for risk in form.risks[:_MOST_RISKS]),
             confidence=form.confidence,
@@ -42,14 +45,14 @@ async def finding_of(form: AnswerForm, scope: Scope, seen: Seen, check: CheckFla
     )
 
 
-def said(text: str, redact: Redact) -> tuple[Quote, ...]:
-    """An LLM's own words, a sentence or line each."""
-    parts = enumerate(sentences(_text(text, redact)), 1)
-    return tuple(Quote(path=ANSWER_PATH, line=number, text=clip(part)) for number, part in parts)
+def said(text: str, redact: Redact) -> str:
+    """An LLM's own words."""
+    return clean(redact(clean(text, len(text))), _TEXT_LIMIT).strip()
 
 
-def _text(text: str, redact: Redact) -> str:
-    return redact(clean(text, _TEXT_LIMIT)).strip()
+def first_sentence(text: str) -> str:
+    """What is shown of an answer where there is room for one line; empty where it says nothing."""
+    return clip(next(iter(sentences(text)), ""))
 
 
 def _claims(forms: tuple[ClaimForm, ...], seen: Seen, redact: Redact) -> tuple[tuple[Claim, ...], tuple[Quote, ...]]:

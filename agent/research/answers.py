@@ -5,9 +5,6 @@ from collections.abc import Iterator, Mapping
 
 from agent.core.model import Quote
 
-ANSWER_PATH = "answer"
-"""The path of the quotes that are the LLM's own words, one a sentence or line."""
-
 SHORTEST_QUOTE = 20
 """Characters that a quote must have: a shorter one stands anywhere."""
 

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from agent.core import events as ev
-from agent.core.model import Finding, Task
+from agent.core.model import Answer, Finding, Task
 from agent.research import answer_form
 from agent.research.answer_form import AnswerForm
-from agent.research.answered import finding_of, said
-from agent.research.budget import QUESTION, SESSION, Amount, Meter, Usage
+from agent.research.answered import finding_of, first_sentence, said
+from agent.research.budget import QUESTION, SESSION, Amount, Meter, Usage, limits
 from agent.research.common import ResearchError, Result, sentence
 from agent.research.llm import Dialogue, Model, OutOfTime, Turn, connect
 from agent.research.prompt import system_prompt
@@ -54,14 +54,17 @@ class Asker:
     def from_env(cls, environ: Mapping[str, str]) -> "Asker | None":
         """The asker that the environment allows: None without a key, unless the server is on this machine.
 
-        TUNEBOT_MODEL, TUNEBOT_EFFORT and ANTHROPIC_BASE_URL choose who answers.
+        TUNEBOT_MODEL, TUNEBOT_EFFORT and ANTHROPIC_BASE_URL choose who answers; limits as `budget.limits`, which raises
+        UserError, with a key or without.
         """
+        question, session = limits(environ)
         told = {name: environ.get(name, "").strip() for name in ("TUNEBOT_MODEL", "TUNEBOT_EFFORT")}
         base_url = environ.get("ANTHROPIC_BASE_URL", "").strip()
         keyless = not any(environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"))
         if keyless and not _is_here(base_url):
             return None
-        return cls(Model(told["TUNEBOT_MODEL"] or _DEFAULT_MODEL, told["TUNEBOT_EFFORT"], base_url, keyless))
+        model = Model(told["TUNEBOT_MODEL"] or _DEFAULT_MODEL, told["TUNEBOT_EFFORT"], base_url, keyless)
+        return cls(model, question, session)
 
     async def answer(self, scope: Scope, task: Task, question: str, check: CheckFlags, tell: Tell) -> Result:
         """Ask, and let the LLM read until it answers; `check` judges the flags that it recommends.
@@ -86,9 +89,10 @@ class Asker:
         if isinstance(end, AnswerForm):
             return "done", await finding_of(end, scope, toolbox.seen, check)
         words = said(end.words, redact)
-        so_far = words[0].text if words else f"it looked at {toolbox.looked_at}" if toolbox.seen else "nothing"
+        so_far = first_sentence(words) or (f"it looked at {toolbox.looked_at}" if toolbox.seen else "nothing")
         summary = sentence(f"stopped: {end.why}; what was found so far: {so_far}", redact)
-        return "timeout" if meter.seconds_left <= 0 else "done", Finding(summary=summary, quotes=words)
+        finding = Finding(summary=summary, answer=Answer(text=words) if words else None)
+        return "timeout" if meter.seconds_left <= 0 else "done", finding
 
 
 @dataclass(frozen=True, slots=True)

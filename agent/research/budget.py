@@ -1,11 +1,14 @@
 """What a question to an LLM may use, alone and with all others of its session; and what its tokens cost."""
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from agent.core.model import Spent
+from agent.diagnostics import UserError
+from agent.text import one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,42 @@ class Amount:
 
 QUESTION = Amount(calls=40, read_bytes=400_000, tokens=1_000_000, usd=1.0, seconds=300.0)
 SESSION = Amount(calls=1000, read_bytes=10_000_000, tokens=20_000_000, usd=20.0, seconds=7200.0)
+
+_UNITS = {"CALLS": "calls", "BYTES": "read_bytes", "TOKENS": "tokens", "USD": "usd", "SECONDS": "seconds"}
+_WHOSE = {"TUNEBOT_QUESTION_": QUESTION, "TUNEBOT_SESSION_": SESSION}
+
+
+def limits(environ: Mapping[str, str]) -> tuple[Amount, Amount]:
+    """The limits of a question and of a session, as changed by TUNEBOT_QUESTION_USD, TUNEBOT_SESSION_TOKENS and so on.
+
+    Raises UserError for a value that is no amount, and for a name of that form that limits nothing.
+    """
+    known = {prefix + unit for prefix in _WHOSE for unit in _UNITS}
+    for name in environ:
+        if name.startswith(tuple(_WHOSE)) and name not in known:
+            hint = f"{' or '.join(_WHOSE)} go with {', '.join(_UNITS)}"
+            raise UserError(f"the variable {one_line(name)} is not known", hint)
+    question, session = (_limit(environ, prefix, usual) for prefix, usual in _WHOSE.items())
+    return question, session
+
+
+def _limit(environ: Mapping[str, str], prefix: str, usual: Amount) -> Amount:
+    amounts = {field: _amount(environ, prefix + unit, getattr(usual, field)) for unit, field in _UNITS.items()}
+    return Amount(**amounts)
+
+
+def _amount(environ: Mapping[str, str], name: str, usual: float) -> Any:
+    """A number of the type of `usual`."""
+    text = environ.get(name, "").strip()
+    try:
+        amount = type(usual)(text) if text else usual
+    except ValueError:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
+        kind = "a whole number" if isinstance(usual, int) else "a number"
+        raise UserError(f"{name} is {one_line(text, 60)}, not {kind} of zero or more", f"leave it out for {usual}")
+    return amount
+
 
 _PRICES = {
     "claude-opus-5-5": (4.0, 20.0),

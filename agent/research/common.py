@@ -1,19 +1,16 @@
 """What every kind of background task shares: its result, its failure, and how outside text becomes evidence."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Literal
 
 from agent.core.model import Finding, LaunchConfig, Quote, TaskStatus
+from agent.redact import redact_line
 from agent.text import decode, one_line
 
 Result = tuple[TaskStatus, Finding]
 Redact = Callable[[str], str]
 Progress = Callable[[str], None]
-
-# The body of a private key stands on lines of its own, far from the line that tells what it is.
-_KEY_BODY = re.compile(r"(?=\S*[a-z])(?=\S*[A-Z])(?=\S*[0-9])[A-Za-z0-9+/]{40,}={0,2}")
 
 QUOTE_LIMIT = 300
 """Characters of a quoted line that are kept."""
@@ -29,9 +26,7 @@ class ResearchError(Exception):
 
 def quote_text(line: bytes, redact: Redact) -> str:
     """A line from outside as evidence. Secrets leave before it is cut, so that no part of one stays behind."""
-    text = redact(decode(line)).rstrip()
-    # With more around it than a patch or a list puts there it is code or prose.
-    return "‹redacted›" if _KEY_BODY.fullmatch(text.strip(" \t+-\"',")) else clip(text)
+    return clip(redact_line(redact, decode(line)).rstrip())
 
 
 def numbered(path: str, rows: Iterable[bytes], redact: Redact, first: int = 1) -> tuple[Quote, ...]:

@@ -49,9 +49,9 @@ async def _check(
         case of.CommandVersion() as check:
             return await machine.check_command(sources, check, config, progress)
         case of.GpuCheck() as check:
-            return await machine.check_gpu(sources, check, host, progress)
+            return await machine.check_gpu(sources, check, host, config, progress)
         case of.Topology() as check:
-            return machine.check_topology(check, host)
+            return machine.check_topology(check, host, config)
         case of.CudaCheck() as check:
             return await environment.check_cuda(sources, check, host, config, progress)
         case of.ModelConfig() as check:

@@ -39,7 +39,7 @@ class TargetResearcher:
 
     async def run(self, task: Task, tell: Tell) -> tuple[TaskStatus, Finding]:
         """Run one task. Whatever a target, a file or an LLM does ends as a status and a summary."""
-        outcome: PreflightOutcome | None = "unknown" if task.kind == "preflight" else None
+        outcome: PreflightOutcome | None = "unknown" if task.is_check else None
         try:
             return await self._run(task, tell)
         except ResearchError as error:
@@ -64,6 +64,8 @@ class TargetResearcher:
                     return "needs-key", Finding(summary=NEEDS_KEY)
                 scope = Scope(sources=sources, config=task.config, host=self._host, facts=self._facts)
                 return await self._asker.answer(scope, task, question, self._check_flags, tell)
+            case None:
+                return "done", await self._resolver.finding(sources, task.config, progress)
             case check:
                 return "done", await preflight(sources, check, self._host, task.config, self._resolver.table, progress)
 

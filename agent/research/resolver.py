@@ -1,37 +1,24 @@
 """What the installed server's source demands of an experiment's flags, read on the target: a finding like any other."""
 
 import asyncio
-import json
-from collections.abc import Mapping
+from dataclasses import replace
 
 from agent.core.model import Finding, LaunchConfig, Quote
+from agent.flags.cache import load_table, store_table, table_file, tables_folder
+from agent.flags.check import FlagProblem, check_args
 from agent.flags.demands import Demand, Forced, demands, forced
 from agent.flags.model import FlagTable, Kind, NoFlags, readable
 from agent.flags.resolve import flag_table
-from agent.flags.tree import TextTree
 from agent.playbook.model import Args
 from agent.research.common import Progress, ResearchError, clip, sentence
 from agent.research.sources import Sources
+from agent.research.target_tree import is_unchanged, target_tree
 
-_READ = """
-import json, sys
-found = {}
-for label, path in zip(sys.argv[1::2], sys.argv[2::2]):
-    try:
-        with open(path, "rb") as file:
-            found[label] = file.read(2 << 20).decode("utf-8", "replace")
-    except OSError:
-        pass
-print()
-print(json.dumps(found))
-"""
-_READ_TIMEOUT_S = 60.0
-_MAX_OUTPUT = 64 << 20
 _MOST_ROUNDS = 40
 
 
 class FlagResolver:
-    """Flag tables of the trees of one target, each read once in a session."""
+    """Flag tables of the trees of one target. A tree is read again when one of its files has changed."""
 
     def __init__(self) -> None:
         self._tables: dict[str, FlagTable] = {}
@@ -46,17 +33,27 @@ class FlagResolver:
         if root is None:
             raise ResearchError(f"server.source names no {kind}, so its flags are not known")
         async with self._one_at_a_time:
-            if root not in self._tables:
-                self._tables[root] = await _read_table(sources, kind, progress)
-            return self._tables[root]
+            file = table_file(tables_folder(), kind, f"{sources.target.name}:{root}")
+            table = self._tables.get(root) or await asyncio.to_thread(load_table, file)
+            if table is None or not await is_unchanged(sources, kind, table.files):
+                table = await _read_table(sources, kind, progress)
+                await asyncio.to_thread(store_table, file, table)
+            self._tables[root] = table
+            return table
 
     async def finding(self, sources: Sources, config: LaunchConfig, progress: Progress) -> Finding:
-        """What the source demands and the configuration does not have. Raises as `table`."""
+        """What the source demands and the configuration does not have; `fails` where it would not take the flags.
+
+        Raises as `table`.
+        """
         kind = readable(config.kind)
         if kind is None:
             raise ResearchError(f"flags of {config.kind} cannot be read from a source")
         table = await self.table(sources, kind, progress)
-        unmet, own = await asyncio.to_thread(_judge, table, config.args)
+        problems, unmet, own = await asyncio.to_thread(_judge, table, config.args)
+        fatal = [f"{problem.message}; {problem.hint}" for problem in problems if problem.fatal]
+        if fatal:
+            return Finding(summary=sentence(" and ".join(fatal), sources.redact), outcome="fails")
         # A value that somebody chose is theirs to change: only what is not given yet is completed.
         requires: Args = {demand.flag: demand.choices[0] for demand in unmet if demand.flag and not demand.given}
         parts = [*map(describe, unmet), *(describe_forced(one) for one in own if one.instead_of is not None)]
@@ -68,8 +65,8 @@ class FlagResolver:
         return Finding(summary=sentence(summary, sources.redact), quotes=tuple(quotes), requires=requires)
 
 
-def _judge(table: FlagTable, args: Args) -> tuple[tuple[Demand, ...], tuple[Forced, ...]]:
-    return demands(table, args), forced(table, args)
+def _judge(table: FlagTable, args: Args) -> tuple[tuple[FlagProblem, ...], tuple[Demand, ...], tuple[Forced, ...]]:
+    return check_args(table, args), demands(table, args), forced(table, args)
 
 
 def describe(demand: Demand) -> str:
@@ -96,39 +93,16 @@ def _quote(sources: Sources, kind: Kind, one: Demand | Forced, does: str) -> Quo
 
 async def _read_table(sources: Sources, kind: Kind, progress: Progress) -> FlagTable:
     """Read a tree in rounds: what one reading asks for is there for the next."""
-    texts: dict[str, str | None] = {}
+    tree = await target_tree(sources, kind)
     for _ in range(_MOST_ROUNDS):
-        tree = TextTree(texts)
-        failed: NoFlags | None = None
-        table: FlagTable | None = None
         try:
             # Parsing thousands of lines takes a while: not on the loop that answers keys.
             table = await asyncio.to_thread(flag_table, tree, kind)
         except NoFlags as error:
-            failed = error
-        wanted = sorted(tree.asked - texts.keys())
-        if not wanted:
-            if table is None:
-                raise ResearchError(f"the flags of {kind} cannot be read: {failed}")
-            return table
-        progress(f"reading {len(texts) + len(wanted)} files of {kind}")
-        texts |= dict.fromkeys(wanted)
-        texts |= await _texts(sources, kind, wanted)
+            if tree.complete:
+                raise ResearchError(f"the flags of {kind} cannot be read: {error}") from error
+        else:
+            if tree.complete:
+                return replace(table, files=tree.hashes)
+        await tree.fetch(progress)
     raise ResearchError(f"the flags of {kind} cannot be read: its files lead to ever more files")
-
-
-async def _texts(sources: Sources, kind: Kind, paths: list[str]) -> Mapping[str, str]:
-    """The texts of those paths that exist and may be read."""
-    located = await sources.locate([f"{kind}:{path}" for path in paths])
-    argv = ["python3", "-I", "-S", "-c", _READ]
-    for place in located.places:
-        if not place.is_folder:
-            argv += [place.label.partition(":")[2], place.real]
-    result = await sources.target.run(argv, timeout_s=_READ_TIMEOUT_S, background=True, max_output_bytes=_MAX_OUTPUT)
-    if result.timed_out:
-        raise ResearchError("the target did not read the files in time", "timeout")
-    try:
-        found = json.loads(result.output.decode("utf-8", "replace").rstrip().rpartition("\n")[2])
-        return {str(path): str(text) for path, text in found.items()}
-    except (ValueError, AttributeError) as error:
-        raise ResearchError("the target could not read the files (is python3 there?)") from error

@@ -130,7 +130,7 @@ def parse_path(path: str, roots: Mapping[str, str]) -> tuple[str, str]:
         raise ResearchError(f"{path} is refused: it must stay inside the source")
     if not relative.isprintable():
         raise ResearchError(f"{path} is refused: it has characters that no path here has")
-    # Whether a name without a suffix is a file is known only later, when `_refuse_outside` looks again.
+    # Whether a name without a suffix is a file is known only later, when `refuse_outside` looks again.
     if is_secret_path(relative, is_folder=not PurePosixPath(relative).suffix):
         raise ResearchError(f"{path} is refused: such files hold secrets")
     return name, relative
@@ -139,7 +139,7 @@ def parse_path(path: str, roots: Mapping[str, str]) -> tuple[str, str]:
 def _place(path: str, name: str, answer: _Answer) -> Place | None:
     root, real, kind, size = answer
     is_folder = kind == "folder"
-    _refuse_outside(path, root, real, is_folder)
+    refuse_outside(path, root, real, is_folder)
     if kind == "missing":
         return None
     if kind == "other":
@@ -160,7 +160,8 @@ def is_secret_path(relative: str, is_folder: bool) -> bool:
     return not is_folder and not name.endswith(SOURCE_SUFFIXES) and _SECRET_DATA.search(name) is not None
 
 
-def _refuse_outside(path: str, root: str, real: str, is_folder: bool) -> None:
+def refuse_outside(path: str, root: str, real: str, is_folder: bool) -> None:
+    """Raises ResearchError where `path`, which really is `real` below `root`, may not be read."""
     if real != root and not real.startswith(root.rstrip("/") + "/"):
         raise ResearchError(f"{path} is refused: it leads out of the source")
     if any(real == folder or real.startswith(folder + "/") for folder in _KERNEL_FOLDERS):

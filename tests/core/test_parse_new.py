@@ -1,5 +1,7 @@
 """The text of a new experiment: a table of words, and whatever a person may type."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from agent.servers.known_flags import known_flags
 from tests.tui.states import begun
 
 STATE = begun("x")
+SERVER_WITHOUT_SOURCE = STATE.playbook.server.model_copy(update={"source": {}})
 FLAGS = (("tp", "tensor-parallel-size"), ("cuda-graph-max-bs",), ("enable-torch-compile",), ("moe-a2a-backend",))
 
 
@@ -129,6 +132,17 @@ def test_grep_searches_all_sources_at_first():
     found = parse_grep(STATE, "base", "a|b", "sglang:srt flashinfer:")
     assert isinstance(found, GrepEntry)
     assert (found.task.pattern, found.task.paths) == ("a|b", ("sglang:srt", "flashinfer:"))
+
+
+def test_grep_knows_what_the_target_lets_research_read():
+    state = replace(STATE, host=replace(STATE.host, trees=("nccl", "sglang")))
+    assert places_of(state, "base") == "sglang: flashinfer: nccl:"
+    found = parse_grep(state, "base", "a", "nccl:src")
+    assert isinstance(found, GrepEntry) and found.task.paths == ("nccl:src",)
+    bare = replace(state, playbook=state.playbook.model_copy(update={"server": SERVER_WITHOUT_SOURCE}))
+    assert places_of(bare, "base") == "nccl: sglang:"
+    found = parse_grep(replace(bare, host=STATE.host), "base", "a", "nccl:")
+    assert isinstance(found, list) and found[0].startswith("there is no source to search: name one under")
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,9 @@ def test_every_experiment_is_held_against_its_own_source(tree: Path, tmp_path: P
     playbook = load_playbook(text.encode(), "story.yaml", all_known_flags())
     assert not isinstance(playbook, list)
     reports = {report.experiment: report for report in flag_reports(playbook)}
-    assert (reports["baseline"].version, reports["baseline"].problems, reports["baseline"].demands) == ("0.5.9", (), ())
+    baseline = reports["baseline"]
+    assert baseline.table and baseline.table.version == "0.5.9"
+    assert (baseline.problems, baseline.demands) == ((), ())
     assert [demand.flag for demand in reports["ep"].demands] == ["moe-runner-backend"]
     assert [problem.kind for problem in reports["newer"].problems] == ["ambiguous"]
     assert reports["elsewhere"].unread == "/nowhere is not on this machine"

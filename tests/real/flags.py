@@ -8,6 +8,7 @@ libraries that are not there. vLLM runs in the environment that `make real` sets
 below what it must reach.
 """
 
+import ast
 import json
 import os
 import re
@@ -156,8 +157,11 @@ def _choices(flag: Flag) -> list[str] | None:
 class Edited:
     """A tree in which one file has another text."""
 
+    complete = True
+
     def __init__(self, tree: FolderTree, path: str, text: str) -> None:
         self._tree, self._path, self._text = tree, path, text
+        self.parsed: dict[str, ast.Module] = {}
 
     def read(self, path: str) -> str | None:
         return self._text if path == self._path else self._tree.read(path)

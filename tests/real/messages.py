@@ -1,7 +1,7 @@
-"""`python -m tests.real.messages`: a question to a real server's /v1/messages, vLLM's CPU build with random weights.
+"""`make real-messages`: a question to a real server's /v1/messages, vLLM's CPU build with random weights.
 
 It writes nonsense, and never calls a tool: that must end as an unusable answer, with its tokens counted, and not as a
-finding. Needs what `make real` installs; exit code 0 where all is right.
+finding. Exit code 0 where all is right.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ def wait_until_ready(url: str, process: "subprocess.Popen[bytes]") -> None:
 def main() -> int:
     """Start the server, ask, and say what is wrong, if anything."""
     if not VLLM.exists() or not MODEL.exists():
-        print(f"messages: no {VLLM} or {MODEL}; `make real` makes them", file=sys.stderr)
+        print(f"messages: no {VLLM} or {MODEL}; `make real-messages` makes them", file=sys.stderr)
         return 2
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         os.environ.pop(name, None)

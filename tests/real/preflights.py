@@ -33,6 +33,7 @@ from agent.research.resolver import FlagResolver
 from agent.research.sources import Sources
 from agent.targets.local import LocalTarget
 from tests.real.flags import cache, command, sglang_tree
+from tests.session.demands import DEMANDED, play, playbook, runner
 
 LIMIT_S = 5.0
 GPU = Gpu(index=0, name="RTX PRO 6000 Blackwell", sm_major=12, sm_minor=0, memory_mib=97887, driver="580.95.05")
@@ -131,9 +132,10 @@ async def judge(name: str, position: int, home: Path) -> bool:
     flags = FlagResolver()
     right, total = True, 0.0
     print(f"{name}.yaml on SGLang {version.sglang}, FlashInfer {version.flashinfer}, nvcc {version.nvcc}")
-    began = time.monotonic()
-    await flags.table(Sources(target, playbook.server.source, Redactor({})), "sglang", lambda _: None)
-    print(f"  table of flags read in {time.monotonic() - began:.2f} s")
+    for which in ("read", "read again"):
+        began = time.monotonic()
+        await flags.table(Sources(target, playbook.server.source, Redactor({})), "sglang", lambda _: None)
+        print(f"  table of flags {which} in {time.monotonic() - began:.2f} s")
     seen: dict[str, int] = {}
     for experiment in playbook.experiments:
         for entry in experiment.preflight:
@@ -177,16 +179,32 @@ def furnish(home: Path) -> None:
         nvcc.chmod(0o755)
 
 
+async def completes(accept: str | None) -> bool:
+    """A session on the simulated host that reads the real 0.5.9: whether the demanded flag is there as it should be."""
+    source = {"sglang": str(sglang_tree("0.5.9") / "sglang")}
+    with tempfile.TemporaryDirectory(prefix="tunebot-demands-") as folder:
+        session = await play(playbook(accept, source), Path(folder))
+        found, reason = runner(session), session.state.experiments["ep-flashinfer"].reason
+    print(f"ep-flashinfer by the source of SGLang 0.5.9, accept: {accept}: --moe-runner-backend {found}; {reason[:60]}")
+    return found == DEMANDED if accept else found is None and "AssertionError" in reason
+
+
 def main() -> int:
-    """Judge every version with both playbooks."""
+    """Judge every version with both playbooks, then what the source of one demands."""
     os.environ.pop("CUDA_HOME", None)
     os.environ.pop("CUDA_PATH", None)
+    os.environ["TUNEBOT_CACHE"] = str(cache())
     home = Path(tempfile.mkdtemp(prefix="tunebot-preflights-"))
+    judged = []
     try:
         furnish(home)
-        judged = [asyncio.run(judge(name, at, home)) for name in RIGHT for at in range(len(VERSIONS))]
+        for name in RIGHT:
+            # Tables that earlier runs have left do not count.
+            os.environ["XDG_CACHE_HOME"] = str(home / "cache" / name)
+            judged += [asyncio.run(judge(name, at, home)) for at in range(len(VERSIONS))]
     finally:
         shutil.rmtree(home)
+    judged += [asyncio.run(completes(accept)) for accept in ("resolver", None)]
     return 0 if all(judged) else 1
 
 

@@ -1,6 +1,9 @@
-"""A source tree of the shape of SGLang's, a host with Blackwells, and a researcher on the real local target."""
+"""A source tree of the shape of SGLang's, a host with Blackwells, and a researcher on a real target.
 
-from collections.abc import AsyncIterator, Callable
+That is this machine; for tests that are marked EVERYWHERE, a real sshd on it too.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,8 @@ from agent.research.facts import SessionFacts
 from agent.research.llm import Model
 from agent.research.researcher import TargetResearcher
 from agent.research.sources import Sources
-from agent.targets.local import LocalTarget
+from tests.sshd import Sshd, start_sshd
+from tests.targets.kit import Place, Placed
 
 SERVER_ARGS = '''
 class ServerArgs:
@@ -62,13 +66,14 @@ BLACKWELLS = Host(
     ),
 )
 SECRET = "hf_abcdefghijklmnopqrstuvwxyz"
+EVERYWHERE = pytest.mark.parametrize("bench", ["local", "ssh"], indirect=True)
 
 
 @dataclass
 class Bench:
     """A researcher, its target and its tree, and what its tasks reported on the way."""
 
-    target: LocalTarget
+    target: Placed
     home: Path
     tree: Path
     host: Host = BLACKWELLS
@@ -139,8 +144,16 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """One server for all tests that leave it alone."""
+    started = start_sshd(tmp_path_factory.mktemp("sshd"))
+    yield started
+    started.stop()
+
+
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
     home = tmp_path / "home"
     tree = home / "sglang"
     (tree / "srt").mkdir(parents=True)
@@ -148,7 +161,10 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     (tree / "srt" / "all_reduce_utils.py").write_text(TABLES)
     (home / ".ssh").mkdir()
     (home / ".ssh" / "id_rsa").write_text("PRIVATE KEY")
-    target = LocalTarget("local", workdir=tmp_path / "work", home=home)
+    server = request.getfixturevalue("sshd") if getattr(request, "param", "local") == "ssh" else None
+    target = Place(root=tmp_path, work=tmp_path / "work", env={}, sshd=server).target()
+    if server:
+        await target.host()  # as every session begins: that connects
     yield Bench(target=target, home=home, tree=tree)
     await target.close()
 

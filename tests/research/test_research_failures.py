@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent.core.model import Finding, TaskStatus
+from agent.core.model import Answer, Finding, TaskStatus
 from agent.research.ask import Asker
 from agent.research.budget import SESSION, Amount
 from agent.research.facts import SessionFacts
@@ -92,6 +92,7 @@ async def test_the_time_is_bounded(bench: Bench, script: list[Any]) -> None:
     so_far = "Half way." if len(script) == 2 else "nothing"
     assert status == "timeout"
     assert finding.summary == f"stopped: the question's budget of 1 s is used up; what was found so far: {so_far}"
+    assert finding.answer == (Answer(text="Half way. And more.") if len(script) == 2 else None)
 
 
 async def test_the_turns_are_bounded(bench: Bench) -> None:

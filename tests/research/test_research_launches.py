@@ -12,7 +12,7 @@ import pytest
 from agent.research.common import ResearchError
 from agent.research.facts import LaunchFacts, SessionFacts
 
-from .conftest import SECRET, Bench
+from .conftest import EVERYWHERE, SECRET, Bench
 from .test_research_tools import texts, use
 
 LOG = b"""starting
@@ -62,6 +62,7 @@ async def test_the_log(bench: Bench, log: Path, given: dict[str, Any], lines: li
     assert reply.note == "launch l2 of eagle3 (loading)"
 
 
+@EVERYWHERE
 async def test_a_line_of_the_log_is_cleaned_and_redacted(bench: Bench, log: Path) -> None:
     rows = texts(await use(bench, "launch_log"))
     assert (rows[4], rows[6]) == ("bar 100%", "[2026-11-29 23:26:31 TP0] token=‹redacted› done")
@@ -115,6 +116,7 @@ INFO = {
 }
 
 
+@EVERYWHERE
 async def test_server_info_shows_what_is_known_to_be_harmless(bench: Bench, log: Path) -> None:
     async with server({"/get_server_info": (200, json.dumps(INFO).encode())}) as (port, asked):
         bench.facts = SessionFacts(launches=(launch(log, "l2", port=port, stage="ready"),))
@@ -128,6 +130,7 @@ async def test_server_info_shows_what_is_known_to_be_harmless(bench: Bench, log:
     assert {quote.path for quote in reply.quotes} == {"server-info:l2"}
 
 
+@EVERYWHERE
 async def test_metrics(bench: Bench, log: Path) -> None:
     body = b'# HELP x\nvllm:num_requests_running 3\nvllm:e2e_bucket{le="1"} 5\nvllm:kv_cache_usage_perc 0.5\n'
     async with server({"/metrics": (200, body)}) as (port, _):

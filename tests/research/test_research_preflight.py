@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent.core.model import Host
+from agent.core.model import Host, LaunchConfig
+from agent.research.preflights.used_gpus import used_gpus
 
 from .conftest import BLACKWELLS, Bench
 
@@ -166,6 +167,54 @@ async def test_topology(
     assert (finding.outcome, finding.summary) == (outcome, told)
 
 
+PAIRS = tuple(tuple("X" if a == b else "NV18" if a // 2 == b // 2 else "SYS" for b in range(8)) for a in range(8))
+
+
+@pytest.mark.parametrize(
+    ("args", "visible", "outcome", "told"),
+    [
+        ({"tp": "8"}, None, "no-effect", "4 of 28 pairs of GPUs have NVLink (GPU 0 and 2 are connected by SYS)"),
+        ({"tp": "2"}, None, "fine", "1 of 1 pairs of GPUs have NVLink"),
+        ({"tp": "8"}, "2,3", "fine", "1 of 1 pairs of GPUs have NVLink"),
+        ({"tp": "2"}, "7,1,6", "no-effect", "no pair of 2 GPUs has NVLink (SYS)"),
+        ({"tp": "2", "base-gpu-id": "4"}, None, "fine", "1 of 1 pairs of GPUs have NVLink"),
+        ({}, None, "unknown", "the launch has 1 GPU of the 8 of gpu8: there is nothing to connect"),
+        ({"tp": "2"}, "GPU-1a,GPU-2b", "unknown", "which GPUs CUDA_VISIBLE_DEVICES=GPU-1a,GPU-2b means is not known"),
+    ],
+)
+async def test_only_the_gpus_of_the_launch_are_looked_at(
+    bench: Bench, args: dict[str, Any], visible: str | None, outcome: str, told: str
+) -> None:
+    bench.host, bench.args = replace(BLACKWELLS, links=PAIRS), args
+    bench.env["CUDA_VISIBLE_DEVICES"] = visible
+    _, finding = await bench.run({"topology": {"nvlink": "full"}})
+    assert (finding.outcome, finding.summary) == (outcome, told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "visible", "used"),
+    [
+        ("sglang", {}, None, [0]),
+        ("sglang", {"tp-size": "2", "pp-size": "2"}, None, [0, 1, 2, 3]),
+        ("sglang", {"tp": "2", "dp": "3"}, None, [0, 1, 2, 3, 4, 5]),
+        ("sglang", {"tp": "4", "dp": "4", "enable-dp-attention": True}, None, [0, 1, 2, 3]),
+        ("sglang", {"tp": "2", "base-gpu-id": "1", "gpu-id-step": "3"}, None, [1, 4]),
+        ("sglang", {"tp": "4", "nnodes": "2"}, "6,5,4", [6, 5]),
+        ("sglang", {"tp": "16"}, "1,2,9,3", [1, 2]),
+        ("sglang", {"tp": "many"}, None, list(range(8))),
+        ("sglang", {"tp": "0"}, "", []),
+        ("sglang", {"config": "a.yaml"}, "1, 2", [1, 2]),
+        ("vllm", {"tensor-parallel-size": "2", "data-parallel-size": "2"}, None, [0, 1, 2, 3]),
+        ("vllm", {"tp": "2", "data-parallel-size": "8", "data-parallel-size-local": "1"}, None, [0, 1]),
+        ("llamacpp", {"split-mode": "none"}, "3,4", [3, 4]),
+    ],
+)
+def test_which_gpus_a_launch_uses(kind: str, args: dict[str, Any], visible: str | None, used: list[int]) -> None:
+    env = {"CUDA_VISIBLE_DEVICES": visible}
+    config = LaunchConfig(kind=kind, command=("s",), args=args, env=env, source={}, version=None, load_timeout_s=1.0)
+    assert [gpu.index for gpu in used_gpus(config, BLACKWELLS.gpus)] == used
+
+
 @pytest.mark.parametrize(
     ("check", "outcome", "told"),
     [
@@ -176,5 +225,26 @@ async def test_topology(
     ],
 )
 async def test_gpus(bench: Bench, check: dict[str, Any], outcome: str, told: str) -> None:
+    _, finding = await bench.run({"gpu": check})
+    assert (finding.outcome, finding.summary) == (outcome, told)
+
+
+@pytest.mark.parametrize(
+    ("check", "args", "visible", "outcome", "told"),
+    [
+        ({"sm": ">=12"}, {"tp": "4"}, None, "fine", "4 GPUs, SM 12.0"),
+        ({"sm": ">=12"}, {"tp": "8"}, None, "fails", "GPU 7 (old) is SM 8.0, not >=12"),
+        ({"sm": ">=12"}, {"tp": "1"}, "7", "fails", "GPU 7 (old) is SM 8.0, not >=12"),
+        ({"count": 8, "sm": ">=12"}, {"tp": "4"}, None, "fine", "4 GPUs, SM 12.0"),
+        ({"count": 8}, {"tp": "4"}, "0,1,2,3", "fails", "the launch has 4 GPUs of the 8 of gpu8, not 8"),
+        ({"sm": ">=12"}, {"tp": "4"}, "", "unknown", "the launch has 0 GPUs of the 8 of gpu8"),
+    ],
+)
+async def test_gpus_of_the_launch(
+    bench: Bench, check: dict[str, Any], args: dict[str, Any], visible: str | None, outcome: str, told: str
+) -> None:
+    old = replace(BLACKWELLS.gpus[7], name="old", sm_major=8)
+    bench.host, bench.args = replace(BLACKWELLS, gpus=(*BLACKWELLS.gpus[:7], old)), args
+    bench.env["CUDA_VISIBLE_DEVICES"] = visible
     _, finding = await bench.run({"gpu": check})
     assert (finding.outcome, finding.summary) == (outcome, told)

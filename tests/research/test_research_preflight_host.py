@@ -19,17 +19,10 @@ from agent.research.common import ResearchError
 from agent.research.preflight import preflight
 from agent.research.resolver import FlagResolver
 from agent.research.sources import Sources
-from tests.sshd import Sshd, start_sshd
+from tests.flags.trees import simulated, written
 from tests.targets.kit import PYTHON, Place, Placed, serve, until
 
 from .conftest import BLACKWELLS, TABLES
-
-
-@pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    started = start_sshd(tmp_path_factory.mktemp("sshd"))
-    yield started
-    started.stop()
 
 
 @pytest.fixture(params=["local", "ssh"])
@@ -86,6 +79,17 @@ async def test_the_source_over_any_link(target: Placed) -> None:
     finding = await look(target, {"table-has-key": table})
     assert finding.outcome == "fails"
     assert finding.summary.endswith("only 9, 10: KeyError: 12 at use.py:2")
+
+
+async def test_the_flags_of_a_source_over_any_link(target: Placed) -> None:
+    root = written(simulated("0.5.23"), target.place.home / "sglang")
+    finding = await look(target, {"flag-known": {}}, args={"tp": "8", "cuda-graph-max-bs": "128"})
+    assert finding.outcome == "fails"
+    assert finding.summary.startswith("'cuda-graph-max-bs' is short for several flags of SGLang 0.5.23")
+    file = root / "srt" / "arg_groups" / "fields" / "exec_.py"
+    file.write_text(file.read_text().replace("cuda_graph_max_bs_prefill:", "graph_max_bs_prefill:"))
+    finding = await look(target, {"flag-known": {}}, args={"tp": "8", "cuda-graph-max-bs": "128"})
+    assert (finding.outcome, finding.summary) == ("fine", "SGLang 0.5.23 knows every flag")
 
 
 async def test_packages_of_the_servers_python(target: Placed) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.state import Stage
+from agent.diagnostics import UserError
 from tests.session.kit import run, small_playbook
 
 from .fake_llm import answers, claim, serve, uses
@@ -57,3 +58,12 @@ async def test_a_question_in_a_session(tmp_path: Path, monkeypatch: pytest.Monke
     records = [json.loads(line) for line in (session.folder / "journal.jsonl").read_text().splitlines()]
     used = [record["data"]["tool"] for record in records if record.get("event") == "ToolUsed"]
     assert used == ["grep", "launch_log", "gpus"]
+
+
+async def test_limits_that_cannot_be_understood_end_it_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUNEBOT_SESSION_USD", "five")
+    with pytest.raises(UserError, match="TUNEBOT_SESSION_USD is five, not a number"):
+        await run(small_playbook(), tmp_path)
+    assert not (tmp_path / "logs").exists()

@@ -13,7 +13,7 @@ from agent.research.common import ResearchError
 from agent.research.tool import Reply, Scope
 from agent.research.toolbox import TOOLS
 
-from .conftest import SECRET, Bench
+from .conftest import EVERYWHERE, SECRET, Bench
 
 ARGS = "sglang:srt/server_args.py"
 
@@ -34,6 +34,7 @@ def test_every_tool_has_a_closed_form() -> None:
     assert not {"run", "write", "bash", "http_get"} & TOOLS.keys()
 
 
+@EVERYWHERE
 async def test_list(bench: Bench) -> None:
     for name in (".env", "hf_token", "notes.md"):
         (bench.tree / name).write_text("x" * 12)
@@ -52,6 +53,7 @@ async def test_a_long_list_is_cut(bench: Bench) -> None:
     assert (len(reply.quotes), reply.note) == (200, "31 more are not shown")
 
 
+@EVERYWHERE
 async def test_stat(bench: Bench) -> None:
     os.utime(bench.tree / "srt" / "server_args.py", (0, 0))
     size = (bench.tree / "srt" / "server_args.py").stat().st_size
@@ -59,6 +61,7 @@ async def test_stat(bench: Bench) -> None:
     assert texts(await use(bench, "stat", path="sglang:srt"))[0].startswith("sglang:srt  folder  ")
 
 
+@EVERYWHERE
 async def test_read(bench: Bench) -> None:
     reply = await use(bench, "read", path=ARGS, start=13, lines=2)
     assert [(quote.path, quote.line) for quote in reply.quotes] == [(ARGS, 13), (ARGS, 14)]
@@ -68,6 +71,7 @@ async def test_read(bench: Bench) -> None:
     assert texts(await use(bench, "read", path=ARGS, start=999)) == []
 
 
+@EVERYWHERE
 async def test_grep(bench: Bench) -> None:
     (bench.tree / "config.json").write_text('{"a[0]": "(x)"}\n')
     (bench.tree / "token.json").write_text('{"a[0]": "(x)"}\n')
@@ -148,6 +152,7 @@ def repository(bench: Bench) -> Bench:
     return bench
 
 
+@EVERYWHERE
 async def test_git_log(repository: Bench) -> None:
     rows = texts(await use(repository, "git_log", path="sglang:"))
     assert [row.partition(": ")[2] for row in rows] == ["Second", "First ‹redacted›"]
@@ -155,6 +160,7 @@ async def test_git_log(repository: Bench) -> None:
     assert len(texts(await use(repository, "git_log", path=ARGS, count=1))) == 1
 
 
+@EVERYWHERE
 async def test_git_show(repository: Bench) -> None:
     reply = await use(repository, "git_show", rev="HEAD~1", path=ARGS)
     rows = texts(reply)
@@ -218,17 +224,19 @@ async def test_a_commit_that_had_a_folder_there(repository: Bench) -> None:
         await use(repository, "git_show", rev="HEAD", path="sglang:x")
 
 
+@EVERYWHERE
 async def test_gpus(bench: Bench) -> None:
-    smi = bench.home / "nvidia-smi"
-    smi.write_text("#!/bin/sh\necho index, memory.used\necho 0, 512 MiB\n")
-    smi.chmod(0o755)
     reply = await use(bench, "gpus")
     assert texts(reply)[0] == "GPU 0: RTX PRO 6000, SM 12.0, 97887 MiB, driver 580.1"
-    assert "cannot start nvidia-smi" in reply.note or "nvidia-smi" in reply.note
-    bench.target._env["PATH"] = f"{bench.home}:{bench.target._env['PATH']}"
+    assert "nvidia-smi" in reply.note
+    bench.target.place.tools.mkdir()
+    smi = bench.target.place.tools / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho index, memory.used\necho 0, 512 MiB\n")
+    smi.chmod(0o755)
     assert texts(await use(bench, "gpus"))[-1] == "0, 512 MiB"
 
 
+@EVERYWHERE
 async def test_package_version(bench: Bench) -> None:
     bench.command = (sys.executable, "-m", "sglang.launch_server")
     rows = texts(await use(bench, "package_version", name="pytest-asyncio"))

@@ -1,6 +1,13 @@
 """Folders that a target lets research read, beside those of the playbook: as confined as these."""
 
+from dataclasses import replace
+
 import pytest
+
+from agent.core.parse_grep import parse_grep, places_of
+from agent.playbook.model import GrepEntry
+from agent.run import host_of
+from tests.tui.states import begun
 
 from .conftest import Bench, asker
 from .fake_llm import answers, serve, uses
@@ -25,6 +32,15 @@ async def test_a_tree_of_the_target_is_read(trees: Bench) -> None:
     assert (status, [quote.path for quote in finding.quotes]) == ("done", ["extra:code.py"])
     status, finding = await trees.run({"read": {"in": "extra:code.py", "around": "needle"}})
     assert (status, finding.quotes[0].text) == ("done", "needle = 'code.py'")
+
+
+async def test_a_person_can_search_it_too(trees: Bench) -> None:
+    state = replace(begun(), host=await host_of(trees.target))
+    assert places_of(state, "base") == "sglang: flashinfer: extra: self:"
+    entry = parse_grep(state, "base", "needle", "extra:")
+    assert isinstance(entry, GrepEntry)
+    _, finding = await trees.run(entry.model_dump(by_alias=True, exclude_defaults=True))
+    assert [quote.path for quote in finding.quotes] == ["extra:code.py"]
 
 
 async def test_the_playbooks_own_source_wins(trees: Bench) -> None:

@@ -64,9 +64,11 @@ def test_the_measured_speed_is_that_of_the_ledger(story: Session) -> None:
 def test_what_the_source_demands_was_found_before_the_launch(story: Session) -> None:
     argv = story.real_launches()["ep-flashinfer"]["argv"]
     assert argv[argv.index("--moe-runner-backend") + 1] == "flashinfer_cutlass"
-    finding = story.state.tasks["ep-flashinfer/2"].finding
+    finding = story.state.tasks["ep-flashinfer/flags"].finding
     assert finding and finding.requires == {"moe-runner-backend": "flashinfer_cutlass"}
     assert any("flashinfer_cutlass" in quote.text for quote in finding.quotes)
+    read = story.state.tasks["ep-flashinfer/2"].finding
+    assert read and any("flashinfer_cutlass" in quote.text for quote in read.quotes)
     assert "OutOfMemoryError" in story.state.experiments["ep-flashinfer"].reason
 
 

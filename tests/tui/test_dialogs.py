@@ -56,7 +56,7 @@ async def test_a_search_in_all_sources_or_in_some():
         await pilot.press("tab", "end")
         await type_text(pilot, "srt nope:")
         await pilot.press("enter")
-        await until(pilot, lambda: "server.source has no 'nope'" in app.text)
+        await until(pilot, lambda: "there is no source 'nope'" in app.text)
         await pilot.press(*["backspace"] * 6, "enter")
         entry = GrepEntry.model_validate({"grep": {"pattern": "a2a|b", "in": ["sglang:", "flashinfer:srt"]}})
         assert await given(app, pilot) == ev.ResearchAdded(at=1000.0, experiment="idea", entry=entry)

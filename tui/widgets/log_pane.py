@@ -1,6 +1,7 @@
 """The log of a launch: follows its end, finds, filters by rank, jumps to the failure. At any length and any speed."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -8,6 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from agent.redact import redact_line
 from tui.widgets.log_lines import LogLines
 from tui.widgets.log_status import LogStatus, foot_of, title_of
 from tui.widgets.log_view import LogView
@@ -123,7 +125,7 @@ class LogPane(LogView):
         if self.lines is not None:
             self.lines.log.close()
         redact = cast("TunebotApp", self.app).source.redact
-        self.lines = LogLines(path, redact) if path else None
+        self.lines = LogLines(path, partial(redact_line, redact)) if path else None
         self._begin_again()
         self._poll()
         self.fit()

@@ -7,7 +7,7 @@ from agent.core.views.tasks import RUNNING, TaskLine, Transcript
 from agent.text import one_line
 from tui.content import plain, row
 from tui.flow import facts, fit, hang, lines
-from tui.widgets.findings import draw_quotes
+from tui.widgets.findings import draw_claims, draw_quotes
 from tui.words import glyph_of, style_of
 
 _WORD = 12
@@ -42,31 +42,28 @@ def draw_transcript(shown: Transcript, width: int) -> Content:
     )
     made = [hang(Content(""), head, width), Content("")]
     made.append(facts([(name, plain(text)) for name, text in shown.entry], width))
-    if line.told:
+    # An answer begins with the sentence that stands for it elsewhere.
+    if line.told and not (shown.answer and shown.answer.text.startswith(line.told)):
         made += [Content(""), hang(Content(""), plain(line.told, "bold"), width)]
     if shown.requires:
         who = "it says that these are needed" if shown.answer else "the source demands"
         made += [Content(""), plain(who, "$foreground-muted")]
         made += [hang(plain("+ ", "$text-success"), plain(f"{flag} {value}"), width) for flag, value in shown.requires]
-    if shown.quotes:
-        made += [Content(""), draw_quotes(shown.quotes, width)]
     if shown.answer:
         made += [Content(""), _answer(shown.answer, width)]
+    elif shown.quotes:
+        made += [Content(""), draw_quotes(shown.quotes, width)]
     if shown.spent:
         made += [Content(""), plain(shown.spent, "$foreground-muted")]
     return lines(*made)
 
 
 def _answer(answer: Answer, width: int) -> Content:
-    """What it claims, each with whether its quote was found: which proves nothing, but says where to look."""
-    made = [plain(f"what it claims, with {answer.confidence} confidence", "$foreground-muted")]
-    for claim in answer.claims:
-        mark, word, style = (
-            ("✔", "quote found", "$text-success") if claim.found else ("?", "quote not found", "$text-warning")
-        )
-        made.append(hang(plain(f"{mark} ", style), plain(one_line(claim.text, 400)), width))
-        where = f"{word}: {one_line(claim.path, 200)}:{claim.line}  {one_line(claim.quote, 200)}"
-        made.append(hang(plain("  "), plain(where, "$foreground-muted"), width))
+    """Its words, what it claims, the risks that it sees."""
+    made = [hang(Content(""), plain(line), width) for line in answer.text.split("\n")]
+    if answer.confidence:
+        made += [Content(""), plain(f"what it claims, with {answer.confidence} confidence", "$foreground-muted")]
+    made += draw_claims(answer.claims, width)
     made += [hang(plain("! ", "$text-warning"), plain(one_line(risk, 400)), width) for risk in answer.risks]
     return lines(*made)
 

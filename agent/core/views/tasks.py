@@ -77,8 +77,10 @@ def _spent_text(spent: Spent | None) -> str:
     return f"{spent.calls} tool calls, {spent.input_tokens:,} + {spent.output_tokens:,} tokens, {cost}"
 
 
-def entry_facts(entry: PreflightEntry | ResearchEntry) -> tuple[tuple[str, str], ...]:
+def entry_facts(entry: PreflightEntry | ResearchEntry | None) -> tuple[tuple[str, str], ...]:
     """What the playbook says, name by name, without what it leaves at its default."""
+    if entry is None:
+        return ()
     whole: dict[str, Any] = entry.model_dump(by_alias=True, exclude_defaults=True)
     kind = next(info.alias for info in type(entry).model_fields.values() if info.alias) or ""
     wanted = whole.get(kind)

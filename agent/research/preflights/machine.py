@@ -1,5 +1,6 @@
 """gpu, topology, command-version, path, disk-free, port-free, http: the host itself."""
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from agent.playbook.preflights import CommandVersion, DiskFree, GpuCheck, HttpCh
 from agent.ports import CommandResult, Target
 from agent.research.common import Progress, ResearchError, launch_env
 from agent.research.preflights.reports import Report, gib, in_range
+from agent.research.preflights.used_gpus import used_gpus, visible_gpus
 from agent.research.sources import Sources
 from agent.targets.holders import Holder, holders
 
@@ -42,38 +44,42 @@ print(json.dumps(said))
 """
 
 
-async def check_gpu(sources: Sources, check: GpuCheck, host: Host, progress: Progress) -> Report:
-    """Raises ResearchError where it cannot tell, TargetUnusable as the target does."""
-    gpus = host.gpus
-    if check.count is not None and len(gpus) < check.count:
-        return Report(check.otherwise, f"{host.name} has {_count(gpus)}, not {check.count}")
+async def check_gpu(sources: Sources, check: GpuCheck, host: Host, config: LaunchConfig, progress: Progress) -> Report:
+    """As many as wanted must be there for the launch; the rest is asked of those that it would use.
+
+    Raises ResearchError where it cannot tell, TargetUnusable as the target does.
+    """
+    visible = visible_gpus(config, host.gpus)
+    if check.count is not None and len(visible) < check.count:
+        return Report(check.otherwise, f"{_had(visible, host)}, not {check.count}")
+    gpus = used_gpus(config, host.gpus)
     if not gpus:
-        raise ResearchError(f"no GPU of {host.name} was found")
+        raise ResearchError(_had(gpus, host))
     for gpu in gpus if check.sm else ():
         capability = f"{gpu.sm_major}.{gpu.sm_minor}"
         if check.sm and not in_range(capability, check.sm):
             return Report(check.otherwise, f"GPU {gpu.index} ({gpu.name}) is SM {capability}, not {check.sm}")
     if check.memory_free is not None:
-        return await _memory(sources.target, check, host, progress)
+        return await _memory(sources.target, check, gpus, progress)
     return Report("fine", f"{_count(gpus)}, SM {gpus[0].sm_major}.{gpus[0].sm_minor}")
 
 
-async def _memory(target: Target, check: GpuCheck, host: Host, progress: Progress) -> Report:
+async def _memory(target: Target, check: GpuCheck, gpus: Sequence[Gpu], progress: Progress) -> Report:
     """What our own launches hold is free when the next one begins."""
     progress("asking who holds GPU memory")
-    found = await holders(target, host.gpus)
+    found = await holders(target, gpus)
     launches = (await target.survey())["launches"]
     ours = {pid for launch in launches for pid in launch["pids"]}
     others = [holder for holder in found if holder.pid not in ours]
     if launches and any(holder.pid is None for holder in others):
         raise ResearchError("whose the GPU memory is cannot be told while a launch runs")
     wanted = check.memory_free or 0.0
-    for gpu in host.gpus:
+    for gpu in gpus:
         held = [holder for holder in others if holder.gpu == gpu.index]
         free = (gpu.memory_mib - sum(holder.used_mib for holder in held)) * float(1 << 20)
         if free < wanted:
             return Report(check.otherwise, f"GPU {gpu.index} has {gib(free)} for us, not {gib(wanted)}{_by(held)}")
-    return Report("fine", f"{gib(wanted)} of each of {_count(host.gpus)} can be had")
+    return Report("fine", f"{gib(wanted)} of each of {_count(gpus)} can be had")
 
 
 def _by(held: Sequence[Holder]) -> str:
@@ -84,13 +90,20 @@ def _count(gpus: Sequence[Gpu]) -> str:
     return "1 GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
 
 
-def check_topology(check: Topology, host: Host) -> Report:
-    """Raises ResearchError where nobody knows how the GPUs are connected."""
-    count = len(host.gpus)
-    if count < 2:
-        raise ResearchError(f"{host.name} has {_count(host.gpus)}: there is nothing to connect")
-    pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
-    if len(host.links) != count or any(len(row) != count for row in host.links):
+def _had(gpus: Sequence[Gpu], host: Host) -> str:
+    if len(gpus) == len(host.gpus):
+        return f"{host.name} has {_count(gpus)}"
+    return f"the launch has {_count(gpus)} of the {len(host.gpus)} of {host.name}"
+
+
+def check_topology(check: Topology, host: Host, config: LaunchConfig) -> Report:
+    """How those that the launch would use are connected. Raises ResearchError where nobody knows."""
+    gpus = used_gpus(config, host.gpus)
+    if len(gpus) < 2:
+        raise ResearchError(f"{_had(gpus, host)}: there is nothing to connect")
+    places = sorted(map(host.gpus.index, gpus))
+    pairs = list(itertools.combinations(places, 2))
+    if len(host.links) != len(host.gpus) or any(len(row) != len(host.gpus) for row in host.links):
         raise ResearchError(f"how the GPUs of {host.name} are connected is not known")
     linked = [pair for pair in pairs if host.links[pair[0]][pair[1]].startswith("NV")]
     how = f"{len(linked)} of {len(pairs)} pairs of GPUs have NVLink"
@@ -98,7 +111,7 @@ def check_topology(check: Topology, host: Host) -> Report:
         a, b = next(pair for pair in pairs if pair not in linked)
         how += f" (GPU {host.gpus[a].index} and {host.gpus[b].index} are connected by {host.links[a][b]})"
     elif not linked:
-        how = f"no pair of {count} GPUs has NVLink ({', '.join(sorted({host.links[a][b] for a, b in pairs}))})"
+        how = f"no pair of {len(gpus)} GPUs has NVLink ({', '.join(sorted({host.links[a][b] for a, b in pairs}))})"
     held = len(linked) == len(pairs) if check.nvlink == "full" else not linked
     return Report("fine" if held else check.otherwise, how)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from agent.bench.datafile import looking_from
 from agent.core.events import SessionStarted
 from agent.core.parse_new import parse_new, suggested_id
 from agent.core.reduce import initial
@@ -46,7 +47,7 @@ def make_attempt(logs: Path, target: str, words: Sequence[str]) -> Attempt:
     if MARK in text:
         hint = "write a playbook of your own with the secret in it; the session's playbook.yaml shows the rest"
         raise UserError(f"the baseline of {start.session} has a secret in its flags, which no journal keeps", hint)
-    found = load_playbook(text.encode(), str(file), all_known_flags())
+    found = load_playbook(text.encode(), str(file), all_known_flags(), looking_from(logs))
     if isinstance(found, list):
         raise UserError("\n".join(str(problem) for problem in found))
     try:
@@ -70,7 +71,7 @@ def _with_units(value: Any, key: str = "") -> Any:
             return {name: _with_units(inner, name) for name, inner in value.items()}
         case list():
             return [_with_units(inner) for inner in value]
-        case float() if key in ("load_timeout", "timeout"):
+        case float() if key in ("load_timeout", "timeout", "ramp"):
             return f"{value:.9g}s"
         case float() if key == "min_gain":
             return f"{value * 100:.9g}%"

@@ -18,6 +18,7 @@ class Exit(IntEnum):
     BAD_INPUT = 2
     TARGET_UNUSABLE = 3
     RULED_OUT = 4
+    NOT_COMPARABLE = 5
     INTERRUPTED = 130
 
 

@@ -2,15 +2,21 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+from agent.alongside import measured_with
 from agent.attaching import attach
+from agent.bench.tools import ToolLoad, tool_round
 from agent.core import commands as do
 from agent.core import events as ev
+from agent.core.guard import GuardResult
 from agent.core.model import LaunchConfig, RoundMetrics
 from agent.engine import Submit
 from agent.launching import Launcher
 from agent.ports import (
+    AnswerGuard,
     Bencher,
     CommandResult,
     LaunchVoid,
@@ -22,6 +28,8 @@ from agent.ports import (
 )
 from agent.targets.holders import settled
 from agent.text import decode, one_line
+
+Result = TypeVar("Result")
 
 ROUND_DEADLINE_S = 3600.0
 
@@ -41,6 +49,7 @@ class TargetEffects:
     launcher: Launcher
     researcher: Researcher
     bencher: Bencher
+    answers: AnswerGuard
 
     def quiet(self, on: bool) -> None:
         """Suspend (or let go on) background commands on the target."""
@@ -104,29 +113,56 @@ class TargetEffects:
     async def measure_round(self, command: do.MeasureRound, submit: Submit) -> None:
         """Measure one round; ends in RoundMeasured or RoundFailed."""
         launch, workload, index = command.launch, command.workload.name, command.index
+        try:
+            metrics = await self._asked(launch, lambda: self._measured(command))
+        except RoundError as error:
+            submit(ev.RoundFailed(at=time.time(), launch=launch, workload=workload, index=index, reason=str(error)))
+            return
+        submit(ev.RoundMeasured(at=time.time(), launch=launch, workload=workload, index=index, metrics=metrics))
+
+    async def ask_guard(self, command: do.AskGuard, submit: Submit) -> None:
+        """Put the guard's questions; ends in GuardEnded."""
+        try:
+            result = await self._asked(command.launch, lambda: self._examined(command))
+        except RoundError as error:
+            submit(ev.GuardEnded(at=time.time(), launch=command.launch, error=str(error)))
+            return
+        submit(ev.GuardEnded(at=time.time(), launch=command.launch, result=result))
+
+    async def _asked(self, launch: str, ask: Callable[[], Awaitable[Result]]) -> Result:
+        """What a server says once the link holds for all of the asking. Raises RoundError where it is its fault."""
         while True:
             await self.target.reach.wait()
             breaks = self.target.reach.breaks
             try:
-                metrics = await self._measured(command)
+                async with asyncio.timeout(ROUND_DEADLINE_S):
+                    return await ask()
             except (RoundError, TimeoutError) as error:
                 # Requests fail at once when the link breaks, before it is known to be broken: the same link is asked.
                 status = await self.target.launch_status(launch)
-                if status.state == "unknown" or self.target.reach.breaks != breaks:
-                    continue  # not the server's fault: the round is measured again
-                reason = str(error) or f"no end after {ROUND_DEADLINE_S:.0f} s"
-                submit(ev.RoundFailed(at=time.time(), launch=launch, workload=workload, index=index, reason=reason))
-                return
-            submit(ev.RoundMeasured(at=time.time(), launch=launch, workload=workload, index=index, metrics=metrics))
-            return
+                if status.state != "unknown" and self.target.reach.breaks == breaks:
+                    raise RoundError(str(error) or f"no end after {ROUND_DEADLINE_S:.0f} s") from error
+
+    async def _examined(self, command: do.AskGuard) -> GuardResult:
+        url = await self.target.base_url(command.port)
+        return await self.answers.examine(url, None, self.kind.name, command.baseline)
 
     async def _measured(self, command: do.MeasureRound) -> RoundMetrics:
-        async with asyncio.timeout(ROUND_DEADLINE_S):
-            url = await self.target.base_url(command.port)
-            if command.index == 0:
-                await self.bencher.warm_up(url, None, command.workload)
-            await self.kind.flush_cache(url)
-            return await self.bencher.round(url, None, command.workload, command.seed)
+        url = await self.target.base_url(command.port)
+        if command.index == 0:
+            await self.bencher.warm_up(url, None, command.workload)
+        await self.kind.flush_cache(url)
+        if command.workload.tool is not None:
+            load = ToolLoad(
+                workload=command.workload,
+                port=command.port,
+                native=self.kind.name == "sglang",
+                seed=command.seed,
+                timeout_s=ROUND_DEADLINE_S,
+            )
+            return await tool_round(self.target, load, f"{command.launch}-{command.workload.name}-{command.seed}")
+        measuring = self.bencher.round(url, None, command.workload, command.seed)
+        return await measured_with(self.target, self.kind, url, bool(self.launcher.setting.gpus), measuring)
 
     async def stop_server(self, command: do.StopServer, submit: Submit) -> None:
         """Stop a launch and verify that nothing is left; ends in ServerStopped, or TargetLost where nobody can say."""

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from agent.bench.datafile import records_of
 from agent.core.events import SessionStarted
 from agent.core.legal import IllegalTransition
 from agent.core.plan import config_of
@@ -12,6 +13,7 @@ from agent.diagnostics import UserError
 from agent.journal.codec import encode
 from agent.journal.journal import read_journal
 from agent.playbook.model import Playbook
+from agent.playbook.workload import DataFile
 from agent.redact import MARK, redact_tree, redactor
 from agent.session import PLAYBOOK
 from agent.sessions import session_entry, session_folders
@@ -62,6 +64,7 @@ def restore(folder: Path, playbook: Playbook | None) -> State:
     if state.ending == "completed":
         raise ResumeError(f"session {state.session} is complete", f"review it: tunebot replay {folder}")
     _check_secrets(state, folder)
+    _check_data(state)
     return state
 
 
@@ -71,6 +74,16 @@ def _same(playbook: Playbook, start: SessionStarted, folder: Path) -> Playbook:
     if told["data"]["playbook"] != encode(start)["data"]["playbook"]:
         raise ResumeError("that is not the playbook of this session", f"compare it with {folder / PLAYBOOK}")
     return playbook
+
+
+def _check_data(state: State) -> None:
+    """Rounds with other prompts could not be held against those that were measured."""
+    for workload in state.playbook.workloads:
+        if isinstance(workload.data, DataFile):
+            try:
+                records_of(workload.data)
+            except ValueError as error:
+                raise ResumeError(f"workload {workload.name}: {error}", "put that file back, or begin anew") from error
 
 
 def _check_secrets(state: State, folder: Path) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from agent.core.state import State
 from agent.core.views.panels import GpuUse
 from agent.ports import Target, TargetUnusable
+from agent.targets.gpus import number_of
 
 QUERY = (
     "nvidia-smi",
@@ -59,7 +60,7 @@ def parse(text: str) -> tuple[GpuUse, ...]:
 
 
 def _gpu(line: str) -> GpuUse | None:
-    cells = [_number(cell) for cell in line.split(",")]
+    cells = [number_of(cell) for cell in line.split(",")]
     if len(cells) != 5:
         return None
     index, used, total, busy, power = cells
@@ -72,12 +73,3 @@ def _gpu(line: str) -> GpuUse | None:
         busy=None if busy is None else busy / 100,
         power_w=power,
     )
-
-
-def _number(cell: str) -> float | None:
-    """A number, or None for `[N/A]` and the like."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if 0 <= value < 1e9 else None

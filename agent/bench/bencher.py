@@ -1,70 +1,26 @@
-"""Measures a workload on a running server: a closed loop of streamed completions."""
+"""Measures a workload on a running server, with a load generator in a process of its own."""
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from time import perf_counter, thread_time
+from collections.abc import Callable, Sequence
 
-from agent.bench.client import Exchange, Lane, Server, deadline_s, first_model
+from agent.bench.client import Server, first_model
 from agent.bench.http import HttpError
-from agent.bench.metrics import NotMeasurable, Sample, round_metrics, sample, too_many_failed
-from agent.bench.prompts import prompts
-from agent.core.model import RoundMetrics
-from agent.playbook.model import Workload
+from agent.bench.load import Load, Plan
+from agent.bench.metrics import NotMeasurable, measured
+from agent.bench.plan import plan_of, warm_up_plan
+from agent.bench.worker import WorkerFailed, run_apart
+from agent.core.metrics import RoundMetrics
+from agent.playbook.workload import Workload
 from agent.ports import RoundError
 from agent.text import clean, one_line
 
-_WARM_UP_SEED = -1
-"""Rounds are seeded from 0 on, so no round meets these prompts again."""
-
-_WARM_UP_TOKENS = 128
-"""Enough that the requests which are let in first still decode when the last ones join: the full batch is warmed."""
-
-_HOLD_BYTES = 128 << 20
-"""Responses kept unread until the round ends. Reading one takes a millisecond that the stamps of others would feel."""
-
-
-class _TooManyFailed(Exception):
-    """Ends the lanes of a round that cannot count any more."""
-
-
-@dataclass(slots=True)
-class _Run:
-    """A closed loop while it goes on."""
-
-    model: str
-    output_len: int
-    todo: Iterator[str]
-    requests: int
-    ended: list[Exchange | Sample] = field(default_factory=list)
-    held_bytes: int = 0
-    failed: int = 0
-    client_busy: float = 0.0
-
-    def add(self, exchange: Exchange) -> None:
-        """Keep an ended request. Raises _TooManyFailed."""
-        size = len(exchange.response.body) if exchange.response else 0
-        if self.held_bytes + size > _HOLD_BYTES:
-            self.ended.append(sample(exchange))
-        else:
-            self.ended.append(exchange)
-            self.held_bytes += size
-        self.failed += exchange.response is None or exchange.response.status != 200
-        if too_many_failed(self.failed, self.requests):
-            raise _TooManyFailed
-
-    def samples(self) -> list[Sample]:
-        """Every request that ended, read."""
-        return [sample(x) if isinstance(x, Exchange) else x for x in self.ended]
-
 
 class HttpBencher:
-    """Benches a server over `/v1/completions`; implements `agent.ports.Bencher`.
+    """Benches a server over HTTP; implements `agent.ports.Bencher`.
 
     `redact` takes secrets out of messages. `record` is called after each round with one dict a request, in the order
-    in which they ended: `workload seed sent_ms ttft_ms tpot_ms e2e_ms output_tokens counted prompt_tokens
-    cached_tokens chunks retries refused ok error client_busy`. `sent_ms` counts from the first send of the round;
-    `client_busy` is the fraction of the round in which this thread used a core: towards 1 the client was the limit.
+    in which they ended: `workload seed scheduled_ms sent_ms ttft_ms tpot_ms e2e_ms output_tokens counted prompt_tokens
+    cached_tokens chunks retries refused ok error client_busy client_lag_p99_ms host_load_others`. `scheduled_ms` and
+    `sent_ms` count from the first send of the round; the last three are those of `agent.bench.health.Health`.
     """
 
     def __init__(
@@ -75,17 +31,16 @@ class HttpBencher:
         self._servers: dict[str, Server] = {}
 
     async def warm_up(self, base_url: str, model: str | None, workload: Workload) -> None:
-        """As many requests as are concurrent, with prompts of no round. Raises RoundError where any of them failed.
+        """Requests with prompts of no round, as many as may be in flight. Raises RoundError where any of them failed.
 
         What the server does not take is learnt anew: another server may stand at this address by now.
         """
         server = self._servers[base_url] = Server(base_url)
-        texts = prompts(workload, _WARM_UP_SEED, workload.concurrency)
-        output_len = min(workload.output_len, _WARM_UP_TOKENS)
-        samples = (await self._drive(server, model, texts, workload.concurrency, output_len)).samples()
-        failed = [s.error for s in samples if s.error is not None]
+        load = await self._loaded(server, model, lambda name: warm_up_plan(workload, name))
+        failed = [s.error for s in load.samples if s.error is not None]
         if failed:
-            raise RoundError(f"warm-up: {len(failed)} of {len(texts)} requests failed: {self._cleaned(failed[0])}")
+            count = len(load.samples)
+            raise RoundError(f"warm-up: {len(failed)} of {count} requests failed: {self._cleaned(failed[0])}")
 
     async def round(self, base_url: str, model: str | None, workload: Workload, seed: int) -> RoundMetrics:
         """One round; the prompts follow from `seed`, which is 0 or more. Raises RoundError.
@@ -93,43 +48,28 @@ class HttpBencher:
         With more than 1 % of the requests failed it is no round, and ends as soon as that is certain.
         """
         server = self._servers.setdefault(base_url, Server(base_url))
-        texts = prompts(workload, seed, workload.requests)
-        run = await self._drive(server, model, texts, workload.concurrency, workload.output_len)
-        samples = run.samples()
-        self._keep(samples, {"workload": workload.name, "seed": seed}, sorted(server.refused), run.client_busy)
+        load = await self._loaded(server, model, lambda name: plan_of(workload, name, seed))
+        self._keep(load, {"workload": workload.name, "seed": seed}, sorted(server.refused))
         try:
-            return round_metrics(samples)
+            return measured(load.samples, load.health, workload, server.refused)
         except NotMeasurable as error:
             raise RoundError(self._cleaned(str(error))) from error
 
-    async def _drive(
-        self, server: Server, model: str | None, texts: Sequence[str], concurrency: int, output_len: int
-    ) -> _Run:
+    async def _loaded(self, server: Server, model: str | None, plan: Callable[[str], Plan]) -> Load:
         try:
-            model = model or await first_model(server)
-        except HttpError as error:
+            return await run_apart(server, plan(model or await first_model(server)))
+        except (HttpError, WorkerFailed, ValueError) as error:
             raise RoundError(self._cleaned(str(error))) from error
-        run = _Run(model=model, output_len=output_len, todo=iter(texts), requests=len(texts))
-        wall_s, cpu_s = perf_counter(), thread_time()
-        try:
-            async with asyncio.TaskGroup() as lanes:
-                for _ in range(min(concurrency, len(texts))):
-                    lanes.create_task(_lane(server, run))
-        except* _TooManyFailed:
-            pass  # the failed requests are in the run, and say it
-        run.client_busy = (thread_time() - cpu_s) / (perf_counter() - wall_s)
-        return run
 
-    def _keep(
-        self, samples: Sequence[Sample], head: dict[str, object], refused: Sequence[str], client_busy: float
-    ) -> None:
+    def _keep(self, load: Load, head: dict[str, object], refused: Sequence[str]) -> None:
         if self._record is None:
             return
-        start_s = min((s.sent_s for s in samples if s.sent_s is not None), default=0.0)
-        for s in samples:
+        start_s = min((s.sent_s for s in load.samples if s.sent_s is not None), default=0.0)
+        for s in load.samples:
             self._record(
                 head
                 | {
+                    "scheduled_ms": None if s.scheduled_s is None else (s.scheduled_s - start_s) * 1000,
                     "sent_ms": None if s.sent_s is None else (s.sent_s - start_s) * 1000,
                     "ttft_ms": s.ttft_ms,
                     "tpot_ms": s.tpot_ms,
@@ -143,19 +83,12 @@ class HttpBencher:
                     "refused": list(refused),
                     "ok": s.ok,
                     "error": None if s.error is None else self._cleaned(s.error),
-                    "client_busy": round(client_busy, 3),
+                    "client_busy": round(load.health.cpu_fraction, 3),
+                    "client_lag_p99_ms": round(load.health.loop_lag_p99_ms, 2),
+                    "host_load_others": load.health.host_load_others,
                 }
             )
 
     def _cleaned(self, text: str) -> str:
         # Cleaned before it is redacted, lest an escape inside a secret hides it; cut last, lest half of one is left.
         return one_line(self._redact(clean(text)))
-
-
-async def _lane(server: Server, run: _Run) -> None:
-    lane = Lane(server)
-    try:
-        for prompt in run.todo:
-            run.add(await lane.complete(run.model, prompt, run.output_len, deadline_s(run.output_len)))
-    finally:
-        await lane.close()

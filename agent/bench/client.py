@@ -1,11 +1,14 @@
-"""Completions of a server, streamed over one keep-alive connection a lane."""
+"""Generations of a server, streamed over one keep-alive connection a lane."""
 
 import asyncio
 import json
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
+from agent.bench.api import PATHS, Prompt, request_body
 from agent.bench.http import ClosedBeforeResponse, Connection, HttpError, Response
+from agent.playbook.api import Api
 
 _OPTIONAL = ("ignore_eos", "continuous_usage_stats", "stream_options")
 """Extensions that a strict server refuses by name (`transformers serve` answers 422 to any it does not know)."""
@@ -43,20 +46,10 @@ class Server:
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         return head.encode() + b"\r\n" + body
 
-    def completion(self, model: str, prompt: str, output_len: int) -> bytes:
-        """A greedy streamed completion of exactly `output_len` tokens, as far as the server can be asked for that."""
-        stream_options = {"include_usage": True, "continuous_usage_stats": True}
-        fields: dict[str, object] = {
-            "model": model,
-            "prompt": prompt,
-            "max_tokens": output_len,
-            "temperature": 0,
-            "stream": True,
-            "stream_options": {key: value for key, value in stream_options.items() if key not in self.refused},
-            "ignore_eos": True,
-        }
-        body = {key: value for key, value in fields.items() if key not in self.refused}
-        return self.request("POST", "/v1/completions", json.dumps(body).encode())
+    def generation(self, api: Api, model: str, prompt: Prompt, output_len: int) -> bytes:
+        """The bytes of a request for a generation, without what the server was found not to take."""
+        body = _without(request_body(api, model, prompt, output_len), self.refused)
+        return self.request("POST", PATHS[api], json.dumps(body).encode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +71,21 @@ class Lane:
         self._server = server
         self._connection: Connection | None = None
         self._retries = 0
+        self._pieces = 0
 
-    async def complete(self, model: str, prompt: str, output_len: int, within_s: float) -> Exchange:
-        """One completion. What goes wrong is in the result; only cancellation is raised."""
+    @property
+    def pieces(self) -> int:
+        """Pieces received so far, by all requests."""
+        response = None if self._connection is None else self._connection.response
+        return self._pieces + (0 if response is None else len(response.stamps))
+
+    async def complete(self, api: Api, model: str, prompt: Prompt, output_len: int, within_s: float) -> Exchange:
+        """One generation. What goes wrong is in the result; only cancellation is raised."""
         self._retries = 0
         response, error = None, None
         try:
             async with asyncio.timeout(within_s):
-                response = await self._complete(model, prompt, output_len)
+                response = await self._complete(api, model, prompt, output_len)
         except TimeoutError:
             error = f"no complete answer within {within_s:g} s"
         except HttpError as failure:
@@ -106,10 +106,10 @@ class Lane:
             await self._connection.close()
             self._connection = None
 
-    async def _complete(self, model: str, prompt: str, output_len: int) -> Response:
+    async def _complete(self, api: Api, model: str, prompt: Prompt, output_len: int) -> Response:
         while True:
             left_out = frozenset(self._server.refused)
-            response = await self._exchange(self._server.completion(model, prompt, output_len))
+            response = await self._exchange(self._server.generation(api, model, prompt, output_len))
             refused = _refused_fields(response) - left_out
             if not refused:
                 return response
@@ -118,19 +118,26 @@ class Lane:
     async def _exchange(self, request: bytes) -> Response:
         connection = await self._open()
         try:
-            return await connection.exchange(request)
+            response = await connection.exchange(request)
         except ClosedBeforeResponse:
             # A server may close an idle connection at the very moment in which we send; llama-server keeps one for 5 s.
             if not connection.used:
                 raise
-        self._retries += 1
-        return await (await self._open()).exchange(request)
+            self._retries += 1
+            response = await (await self._open()).exchange(request)
+        self._pieces += len(response.stamps)
+        return response
 
     async def _open(self) -> Connection:
         if self._connection is None or not self._connection.usable:
             await self.close()
             self._connection = await Connection.open(*self._server.address())
         return self._connection
+
+
+def _without(fields: dict[str, Any], refused: set[str]) -> dict[str, Any]:
+    kept = {key: value for key, value in fields.items() if key not in refused}
+    return {key: _without(value, refused) if isinstance(value, dict) else value for key, value in kept.items()}
 
 
 def _refused_fields(response: Response) -> frozenset[str]:

@@ -1,16 +1,19 @@
-"""HTTP/1.1 as a load generator needs it: every received piece is stamped, and nothing else is done while it arrives."""
+"""HTTP/1.1 as a load generator needs it: every received piece is stamped, and nothing is read while it arrives."""
 
 import asyncio
+import os
 from array import array
+from itertools import accumulate
 from time import perf_counter
+from typing import cast
+
+from httptools import HttpParserError, HttpResponseParser
 
 CONNECT_S = 10.0
 """Seconds after which a connection that was not made counts as refused."""
 
 BODY_LIMIT = 256 << 20
 """Bytes of one response beyond which it is given up."""
-
-_LINE_LIMIT = 64 << 10
 
 
 class HttpError(Exception):
@@ -22,141 +25,90 @@ class ClosedBeforeResponse(HttpError):
 
 
 class Response:
-    """One response while it arrives: the body without its framing, and when each piece of it came.
+    """One response: what it says, and when each piece of it came.
 
-    `sent_s` and `stamps` are readings of `time.perf_counter`. `ends[i]` is the length of the body after the piece
-    stamped `stamps[i]`.
+    `sent_s` and `stamps` are readings of `time.perf_counter`, `size` counts received bytes. Once it is complete, `body`
+    is there without its framing, and `ends[i]` is how long it was after the piece stamped `stamps[i]`.
     """
 
     def __init__(self, sent_s: float) -> None:
         self.sent_s = sent_s
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.body = bytearray()
-        self.ends: array[int] = array("Q")
         self.stamps: array[float] = array("d")
-        self.started = False
+        self.status = 0
+        self.size = 0
         self.complete = False
         self.keep_alive = False
-        self._held = b""
-        self._chunked = False
-        self._left: int | None = 0  # bytes of the chunk or body to come; None: until the connection ends
-        self._in_trailer = False
+        self.body = b""
+        self.ends: array[int] = array("L")
+        self._parts: list[bytes] = []
+        self._marks: array[int] = array("L")  # how many parts there were after each piece
+        self._until_close = True
+        self._interim = False
+        self.on_body = self._parts.append  # called by the parser, once a piece of a chunk
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
 
     def feed(self, data: bytes, now_s: float) -> None:
         """Take bytes of the connection. Raises HttpError for what is not HTTP."""
-        self.started = True
-        if self._held:
-            data, self._held = self._held + data, b""
-        if not self.status:
-            data = self._take_head(data)
-            if not self.status:
-                return
-        if self._chunked:
-            self._take_chunks(data)
-        else:
-            self._take_plain(data)
-        size = len(self.body)
-        if size > (self.ends[-1] if self.ends else 0):
-            self.ends.append(size)
-            self.stamps.append(now_s)
-            if size > BODY_LIMIT:
-                raise HttpError(f"the response is longer than {BODY_LIMIT >> 20} MiB")
+        self.stamps.append(now_s)
+        self.size += len(data)
+        if self._parser is None:  # nobody asked for more: the connection is not to be trusted
+            self.keep_alive = False
+            return
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError as error:
+            if not self.complete:
+                raise HttpError(f"not an HTTP answer: {error}") from error
+            self.keep_alive = False
+        self._marks.append(len(self._parts))
+        if self.complete:
+            self._seal()
+        elif self.size > BODY_LIMIT:
+            raise HttpError(f"the response is longer than {BODY_LIMIT >> 20} MiB")
 
     def end(self) -> None:
         """The connection ended. Raises HttpError unless that is how the response says that it ends."""
         if self.complete:
             return
-        if not self.started:
+        self._parser = None
+        if not self.size:
             raise ClosedBeforeResponse("the server closed the connection without an answer")
-        if self._left is not None or not self.status:
-            raise HttpError(f"the server closed the connection in the middle of its answer ({len(self.body)} bytes)")
+        if not self.status or not self._until_close:
+            raise HttpError(f"the server closed the connection in the middle of its answer ({self.size} bytes)")
         self.complete = True
+        self._seal()
 
-    def _take_head(self, data: bytes) -> bytes:
-        while not self.status:
-            head, gap, rest = data.partition(b"\r\n\r\n")
-            if not gap:
-                if len(data) > _LINE_LIMIT:
-                    raise HttpError("the head of the answer does not end")
-                self._held = data
-                return b""
-            data = rest
-            self._read_head(head.decode("latin-1"))
-        return data
+    def _seal(self) -> None:
+        lengths = [0, *accumulate(map(len, self._parts))]
+        self.ends.extend([lengths[mark] for mark in self._marks])
+        self.body = b"".join(self._parts)  # a load keeps many responses, and small parts cost as much as they hold
+        self._parts.clear()
+        self._parser = None  # it and this object hold each other
 
-    def _read_head(self, head: str) -> None:
-        first, *lines = head.split("\r\n")
-        version, _, rest = first.partition(" ")
-        code = rest[:3]
-        if not version.startswith("HTTP/1.") or not (code.isascii() and code.isdigit()):
-            raise HttpError(f"not an HTTP answer: {first[:80]}")
-        if code[0] == "1":  # an interim answer such as 100: the real one follows
-            return
-        self.status = int(code)
-        self.headers = {name.strip().lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
-        persistent = version != "HTTP/1.0"
-        self._chunked = "chunked" in self.headers.get("transfer-encoding", "").lower()
-        length = self.headers.get("content-length")
-        if self._chunked:
-            self._left = 0
-        elif self.status in (204, 304):
-            self._left, self.complete = 0, True
-        elif length is None:  # the body lasts until the connection ends
-            self._left, persistent = None, False
-        elif length.isascii() and length.isdigit():
-            self._left = int(length)
-            self.complete = self._left == 0
-        else:
-            raise HttpError(f"not a content length: {length[:80]}")
-        wish = self.headers.get("connection", "").lower()
-        self.keep_alive = "close" not in wish and (persistent or (length is not None and "keep-alive" in wish))
+    def on_message_begin(self) -> None:
+        """Called by the parser. Ends the reading of a second answer, which nobody asked for."""
+        if self.complete:
+            raise ValueError("a second answer")
 
-    def _take_plain(self, data: bytes) -> None:
-        if self._left is None:
-            self.body += data
-            return
-        self.body += data[: self._left]
-        if len(data) > self._left:  # bytes that nobody asked for: the connection is not to be trusted
-            self.keep_alive = False
-        self._left = max(0, self._left - len(data))
-        self.complete = self._left == 0
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser."""
+        if name.lower() in (b"content-length", b"transfer-encoding"):
+            self._until_close = False
 
-    def _take_chunks(self, data: bytes) -> None:
-        at = 0
-        while at < len(data):
-            if self.complete:
-                self.keep_alive = False
-                return
-            if self._left:
-                piece = data[at : at + self._left]
-                self.body += piece
-                self._left -= len(piece)
-                at += len(piece)
-                continue
-            end = data.find(b"\n", at)
-            if end < 0:
-                self._held = data[at:]
-                if len(self._held) > _LINE_LIMIT:
-                    raise HttpError("a chunk of the answer has no size")
-                return
-            line = data[at:end].strip()
-            at = end + 1
-            if self._in_trailer:
-                self.complete = not line
-            elif line:  # an empty line is the end of the chunk before
-                self._left = _chunk_size(line)
-                self._in_trailer = self._left == 0
+    def on_headers_complete(self) -> None:
+        """Called by the parser."""
+        parser = self._parser
+        assert parser is not None
+        status = parser.get_status_code()
+        self._interim = 100 <= status < 200  # the real answer follows
+        if not self._interim:
+            self.status = status
+            self.keep_alive = parser.should_keep_alive()
 
-
-def _chunk_size(line: bytes) -> int:
-    try:
-        size = int(line.partition(b";")[0], 16)
-    except ValueError:
-        size = -1
-    if size < 0:
-        raise HttpError(f"not a chunk size: {line[:80].decode('latin-1')}")
-    return size
+    def on_message_complete(self) -> None:
+        """Called by the parser."""
+        if not self._interim:
+            self.complete = True
 
 
 class Connection(asyncio.Protocol):
@@ -169,8 +121,8 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self.usable = False
         self.used = False
+        self.response: Response | None = None
         self._transport: asyncio.Transport | None = None
-        self._response: Response | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -195,15 +147,24 @@ class Connection(asyncio.Protocol):
             raise ClosedBeforeResponse("the connection is closed")
         self.usable = False
         self._waiter = asyncio.get_running_loop().create_future()
-        response = self._response = Response(perf_counter())
-        self._transport.write(request)
+        response = self.response = Response(perf_counter())
+        if unsent := request[self._send_now(request) :]:
+            self._transport.write(unsent)
         try:
             await self._waiter
         finally:
-            self._response = None
+            self.response = None
         self.used = True
         self.usable = response.keep_alive and not self._lost.done()
         return response
+
+    def _send_now(self, request: bytes) -> int:
+        """How many bytes the socket took at once; the loop itself would write when all that is due has run."""
+        assert self._transport is not None
+        try:
+            return os.write(self._transport.get_extra_info("socket").fileno(), request)
+        except OSError:  # full, or broken; in both cases the transport knows what to do
+            return 0
 
     async def close(self) -> None:
         """Drop the connection; afterwards its socket is closed."""
@@ -214,18 +175,15 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the event loop."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
         self.usable = True
 
     def data_received(self, data: bytes) -> None:
         """Called by the event loop."""
         now_s = perf_counter()
-        response = self._response
-        if response is None or response.complete:  # nobody asked: a 408 before it closes, for instance
+        response = self.response
+        if response is None:  # nobody asked: a 408 before it closes, for instance
             self.usable = False
-            if response is not None:
-                response.keep_alive = False
             return
         try:
             response.feed(data, now_s)
@@ -239,9 +197,9 @@ class Connection(asyncio.Protocol):
         """Called by the event loop."""
         self.usable = False
         self._lost.set_result(None)
-        if self._response is not None:
+        if self.response is not None:
             try:
-                self._response.end()
+                self.response.end()
             except HttpError as error:
                 self._finish(error)
             else:

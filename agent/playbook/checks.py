@@ -10,6 +10,7 @@ from agent.playbook.problems import Path, Report, shown
 from agent.playbook.references import check_references
 from agent.playbook.tree import Items, Node, Scalar, Table
 from agent.playbook.values import resolve
+from agent.playbook.workload_checks import check_workloads
 
 HOST_FACTS = ("gpu.sm_major", "gpu.sm_minor", "gpu.sm", "gpu.name", "gpu.count")
 """What a preflight check may have filled in between braces."""
@@ -30,7 +31,7 @@ def check(root: Table, report: Report, known_flags: Mapping[str, Sequence[Sequen
     for draft in outline.drafts:
         _check_sources(outline, draft, report)
         _check_placeholders(draft, report)
-    _check_concurrency(root, report)
+    check_workloads(root, report)
 
 
 def _check_sources(outline: Outline, draft: Draft, report: Report) -> None:
@@ -81,17 +82,3 @@ def _entries(draft: Draft) -> Iterator[tuple[Path, Table]]:
         for index, entry in items_at(draft.table, key):
             if isinstance(entry, Table):
                 yield (*draft.path, key, index), entry
-
-
-def _check_concurrency(root: Table, report: Report) -> None:
-    for index, item in items_at(root, "workloads"):
-        if not isinstance(item, Table):
-            continue
-        concurrency = scalar_at(item, "concurrency")
-        wanted = resolve(concurrency) if concurrency else None
-        requests = scalar_at(item, "requests")
-        given = resolve(requests) if requests else 16
-        if concurrency and isinstance(wanted, int) and isinstance(given, int) and given < wanted:
-            message = f"concurrency {wanted} is never reached with {given} requests"
-            hint = f"write 'requests: {4 * wanted}' or more"
-            report.add(concurrency.place, ("workloads", index, "concurrency"), message, hint=hint)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from yaml.reader import Reader
 
 from agent.playbook.checks import check
+from agent.playbook.data_files import LookAt, check_data_files, with_data_files
 from agent.playbook.model import Playbook
 from agent.playbook.problems import Place, Problem, Report
 from agent.playbook.resolve import with_default_parents
@@ -18,30 +19,34 @@ KnownFlags = Mapping[str, Sequence[Sequence[str]]]
 """For each kind of server its flags: every inner sequence holds the spellings of one flag, the usual one first."""
 
 
-def load_playbook(data: bytes, file: str, known_flags: KnownFlags) -> Playbook | list[Problem]:
+def load_playbook(
+    data: bytes, file: str, known_flags: KnownFlags, look_at: LookAt | None = None
+) -> Playbook | list[Problem]:
     """The playbook, in which every experiment but the baseline has a `based_on`; or its problems in file order.
 
-    Never raises. `file` is the name to print. A kind of server that `known_flags` lacks has its flags not checked.
+    Never raises. `file` is the name to print. A kind of server that `known_flags` lacks has its flags not checked;
+    without `look_at` files of prompts are not looked at.
     """
     text = _decoded(data, file)
     if isinstance(text, Problem):
         return [text]
     report = Report(file, text)
     root = parse_tree(text, report) if _is_readable(text, report) else None
-    playbook = _build(root, report, known_flags) if root else None
+    playbook = _build(root, report, known_flags, look_at) if root else None
     problems = report.sorted()
     if problems or playbook is None:
         return problems
     return with_default_parents(playbook)
 
 
-def _build(root: Node, report: Report, known_flags: KnownFlags) -> Playbook | None:
+def _build(root: Node, report: Report, known_flags: KnownFlags, look_at: LookAt | None) -> Playbook | None:
     if not isinstance(root, Table):
         report.add(root.place, (), f"a playbook is a mapping that begins with 'tunebot: 1', found {found(root)}")
         return None
     playbook = build_model(root, report, Playbook)
     check(root, report, known_flags)
-    return playbook
+    files = check_data_files(root, report, look_at) if look_at else {}
+    return with_data_files(playbook, files) if playbook else None
 
 
 def _decoded(data: bytes, file: str) -> str | Problem:

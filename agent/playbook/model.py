@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from agent.playbook.fields import ExperimentId, Name, Switch, Text, VersionSpec, Whole
+from agent.playbook.fields import ExperimentId, Switch, Text, VersionSpec, Whole
+from agent.playbook.metrics import MetricName as MetricName
 from agent.playbook.preflight_entries import PreflightEntry as PreflightEntry
 from agent.playbook.strict import Strict as Strict
 from agent.playbook.strict import key_of
 from agent.playbook.units import Fraction, Seconds
+from agent.playbook.workload import Workload as Workload
 
 ArgValue = str | bool | None | tuple[str, ...]
 """Text as written, True for a switch, False for its absence, None to take an inherited flag away, or several values."""
@@ -55,9 +57,6 @@ class ServerOverride(Strict):
     env: Env = Field(default={})
 
 
-MetricName = Literal["output_throughput", "request_throughput", "ttft_ms", "tpot_ms"]
-
-
 class Objective(Strict):
     """What counts as better: one metric of one workload, by at least `min_gain` (a fraction)."""
 
@@ -71,18 +70,6 @@ class Guard(Strict):
 
     answers: Literal["builtin"] | None = None
     max_logprob_drop: float | None = Field(default=None, gt=0, strict=True)
-
-
-class Workload(Strict):
-    """Requests of one shape. Lengths are in tokens; `rounds` repeats them with other prompts."""
-
-    name: Name
-    data: Literal["mixed-text"] = "mixed-text"
-    concurrency: Whole = Field(default=1, ge=1, le=4096)
-    input_len: Whole = Field(default=512, ge=1, le=10_000_000)
-    output_len: Whole = Field(default=128, ge=2, le=1_000_000)
-    requests: Whole = Field(default=16, ge=1, le=1_000_000)
-    rounds: Whole = Field(default=3, ge=1, le=100)
 
 
 class Grep(Strict):

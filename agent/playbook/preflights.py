@@ -99,7 +99,7 @@ class CommandVersion(Check):
 
 
 class GpuCheck(Check):
-    """The host must have `count` GPUs, each of compute capability `sm`, with memory that nobody else holds."""
+    """The launch must see `count` GPUs; those that it uses are of compute capability `sm`, their memory not held."""
 
     scope: ClassVar[tuple[Scope, ...]] = ("gpus", "host")
     any_of: ClassVar[tuple[str, ...]] = ("count", "sm", "memory_free")
@@ -109,7 +109,7 @@ class GpuCheck(Check):
 
 
 class Topology(Check):
-    """How the GPUs must be connected."""
+    """How the GPUs that the launch uses must be connected."""
 
     scope: ClassVar[tuple[Scope, ...]] = ("gpus",)
     nvlink: Literal["full", "none"]

@@ -28,6 +28,7 @@ _PATTERNS = {
     "ssh": ("cannot be the name of a host", "write a name of ~/.ssh/config, such as gpu8 or user@gpu8"),
     "version": ("is not a range of versions", 'write for example ">=0.5.9,<0.5.11" or "==0.5.10"'),
     **dict.fromkeys(("nvcc", "torch", "driver", "sm"), ("is not a range of versions", 'write for example ">=12.0"')),
+    "sha256": ("is not a SHA-256 digest", "write its 64 hexadecimal digits, or leave it out"),
     "get": ("is not the address of a page", "write for example http://127.0.0.1:9090/-/healthy"),
 }
 _ID = ("cannot be a name here", "use up to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit")

@@ -7,7 +7,7 @@ import httpx
 from agent.core.model import FlagCheck, LaunchConfig, Phase
 from agent.core.plan import flag_words
 from agent.playbook.model import Args
-from agent.ports import PhaseMark
+from agent.ports import PhaseMark, Speculation
 from agent.servers.common import (
     TRY_TIMEOUT_S,
     check_flag,
@@ -111,3 +111,7 @@ class LlamaCpp:
     async def flush_cache(self, base_url: str) -> bool:
         """There is no one call that empties the cache of all slots."""
         return False
+
+    async def speculation(self, base_url: str) -> Speculation | None:
+        """It is told for each request only, in its own log."""
+        return None

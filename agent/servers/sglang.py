@@ -7,7 +7,7 @@ import httpx
 from agent.core.model import FlagCheck, LaunchConfig, Phase
 from agent.core.plan import flag_words
 from agent.playbook.model import Args
-from agent.ports import PhaseMark
+from agent.ports import PhaseMark, Speculation
 from agent.servers.common import (
     TRY_TIMEOUT_S,
     Json,
@@ -144,6 +144,19 @@ class SGLang:
     async def flush_cache(self, base_url: str) -> bool:
         """POST /flush_cache: refused (400) while requests run."""
         return await post_ok(self._http, f"{base_url}/flush_cache")
+
+    async def speculation(self, base_url: str) -> Speculation | None:
+        """Of /server_info, which tells the average since /flush_cache: it is as good as one pass since then.
+
+        There is none before the first pass (`reset_metrics` in SGLang 0.5.9's scheduler_metrics_mixin.py).
+        """
+        info = await fetch_json(self._http, f"{base_url}/server_info")
+        states = info.get("internal_states") if isinstance(info, dict) else None
+        if not isinstance(states, list):
+            return None
+        averages = [state.get("avg_spec_accept_length") for state in states if isinstance(state, dict)]
+        known = [float(a) for a in averages if isinstance(a, int | float)]
+        return Speculation(kept=sum(known) / len(known), passes=1.0) if known else Speculation()
 
 
 def _overridden(reported: dict[str, Json]) -> set[str]:

@@ -8,8 +8,9 @@ import httpx
 from agent.core.model import FlagCheck, LaunchConfig, Phase
 from agent.core.plan import flag_words
 from agent.playbook.model import Args, ArgValue
-from agent.ports import PhaseMark
+from agent.ports import PhaseMark, Speculation
 from agent.servers.common import (
+    TRY_TIMEOUT_S,
     Json,
     check_flag,
     fetch_json,
@@ -63,6 +64,7 @@ _WORDS = (
 )  # fmt: skip
 
 _ARGS_LINE = re.compile(r"non-default args: (\{.*)")
+_SPECULATED = re.compile(r"^vllm:spec_decode_num_(drafts|accepted_tokens)_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 _PAIR = re.compile(r"'(\w+)': ('[^']*'|\"[^\"]*\"|\[[^\[\]{}<>]*\]|[\w.+-]+)(?=[,}])")
 _ENGINE_LINE = re.compile(r"Initializing a V\d LLM engine \(\S+\) with config: (.*)")
 _ENGINE_PAIR = re.compile(r"(?:^|, )(\w+)=('[^']*'|\d[\d.e+-]*|True|False|None|[\w./-]+)(?=,|$)")
@@ -137,6 +139,19 @@ class VLLM:
     async def flush_cache(self, base_url: str) -> bool:
         """POST /reset_prefix_cache: only there with VLLM_SERVER_DEV_MODE=1, else 404."""
         return await post_ok(self._http, f"{base_url}/reset_prefix_cache")
+
+    async def speculation(self, base_url: str) -> Speculation | None:
+        """Of /metrics: each draft is a pass that keeps the accepted tokens and one of its own."""
+        try:
+            reply = await self._http.get(f"{base_url}/metrics", timeout=TRY_TIMEOUT_S)
+        except httpx.HTTPError:
+            return None
+        if reply.status_code != 200:
+            return None
+        sums = {"drafts": 0.0, "accepted_tokens": 0.0}
+        for name, value in _SPECULATED.findall(reply.text):
+            sums[name] += float(value)
+        return Speculation(kept=sums["drafts"] + sums["accepted_tokens"], passes=sums["drafts"])
 
 
 def _positive(name: str, value: ArgValue) -> tuple[str, ArgValue]:

@@ -31,6 +31,15 @@ def gpus_of(result: CommandResult, limit_s: float) -> tuple[Gpu, ...]:
     return tuple(_gpu(line) for line in smi_lines(result, limit_s))
 
 
+def number_of(cell: str) -> float | None:
+    """A number of nvidia-smi, or None for `[N/A]` and the like."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if 0 <= value < 1e9 else None
+
+
 def _gpu(line: str) -> Gpu:
     fields = [field.strip() for field in line.split(",")]
     try:

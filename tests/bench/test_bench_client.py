@@ -1,15 +1,15 @@
 import asyncio
 import json
+import re
 import socket
 from statistics import median
 from time import perf_counter
 
 import pytest
 
-from agent.bench.client import Lane, Server, deadline_s, first_model
+from agent.bench.client import Exchange, Lane, Server, deadline_s, first_model
 from agent.bench.http import HttpError, Response
-from agent.bench.metrics import sample
-from agent.bench.sse import read_stream
+from agent.bench.read import sample
 
 TEXTS = ["Ärger ", "über ", "日本語 ", "🚀 ", 'quote " and \\n\n', "data: [DONE] ", "0\r\n\r\n", "end"]
 
@@ -18,7 +18,10 @@ async def complete(server, prompts=1, within_s=5.0, output_len=8):
     """Samples of requests sent one after the other by one lane."""
     lane = Lane(server if isinstance(server, Server) else Server(server.url))
     try:
-        return [sample(await lane.complete("m", f"prompt {i}", output_len, within_s)) for i in range(prompts)]
+        return [
+            sample(await lane.complete("completions", "m", f"prompt {i}", output_len, within_s), "completions")
+            for i in range(prompts)
+        ]
     finally:
         await lane.close()
 
@@ -50,15 +53,16 @@ def test_torn_at_every_byte(chunked, line_end):
                 response.feed(piece, now)
         assert response.complete and response.keep_alive
         assert bytes(response.body) == body
-        stream = read_stream(response)
-        assert (stream.done, stream.error, stream.chunks) == (True, None, len(TEXTS))
-        assert stream.usage == {"prompt_tokens": 3, "completion_tokens": 21}
-        assert stream.last_s in (1.0, 2.0) and stream.first_s <= stream.last_s
+        got = sample(Exchange(response=response, error=None, retries=0), "completions")
+        assert (got.error, got.chunks, got.prompt_tokens, got.output_tokens) == (None, len(TEXTS), 3, 21)
+        assert set(got.chunk_s) <= {1.0, 2.0} and got.chunk_s == tuple(sorted(got.chunk_s))
     bytewise = Response(0.0)
     for at in range(len(wire)):
         bytewise.feed(wire[at : at + 1], float(at))
-    assert bytes(bytewise.body) == body and len(bytewise.stamps) == len(body)
-    assert read_stream(bytewise).chunks == len(TEXTS)
+    assert bytewise.body == body
+    got = sample(Exchange(response=bytewise, error=None, retries=0), "completions")
+    ends = [m.end() - 1 for m in re.finditer(rb"data: .*\n", wire)] if not chunked else None
+    assert ends is None or list(got.chunk_s) == [float(x) for x in ends[1 : len(TEXTS) + 1]]
 
 
 @pytest.mark.parametrize(
@@ -66,15 +70,28 @@ def test_torn_at_every_byte(chunked, line_end):
     [
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "not an HTTP answer"),
         (b"HTTP/1.1 abc\r\n\r\n", "not an HTTP answer"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\n", "not a content length"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "not a chunk size"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n", "not a chunk size"),
-        (b"x" * 70_000, "does not end"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\n", "Content-Length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk size"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n", "chunk size"),
+        (b"x" * 70_000, "not an HTTP answer"),
     ],
 )
 def test_what_is_not_http(wire, says):
     with pytest.raises(HttpError, match=says):
         Response(0.0).feed(wire, 0.0)
+
+
+@pytest.mark.parametrize("more", [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", b"junk", b"\x00"])
+def test_bytes_that_nobody_asked_for_are_no_part_of_the_answer(more):
+    wire = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nyes\r\n0\r\n\r\n"
+    response = Response(0.0)
+    response.feed(wire + more, 1.0)
+    assert (response.complete, response.keep_alive, response.body) == (True, False, b"yes")
+    response = Response(0.0)
+    response.feed(wire, 1.0)
+    assert response.keep_alive
+    response.feed(more, 2.0)
+    assert (response.keep_alive, response.body) == (False, b"yes")
 
 
 async def test_times_are_those_of_the_server(serve):
@@ -238,7 +255,7 @@ async def test_a_connection_closed_while_idle_is_replaced_without_a_retry(serve)
     server = await serve(handler)
     lane = Lane(Server(server.url))
     for _ in range(3):
-        assert sample(await lane.complete("m", "p", 8, 5.0)).ok
+        assert sample(await lane.complete("completions", "m", "p", 8, 5.0), "completions").ok
         await asyncio.sleep(0.05)
     await lane.close()
     assert (server.connections, len(server.requests)) == (3, 3)
@@ -365,3 +382,17 @@ async def test_the_first_model_has_a_deadline(serve):
     server = await serve(handler)
     with pytest.raises(HttpError, match=r"no answer to GET /v1/models within 0\.05 s"):
         await first_model(Server(server.url), within_s=0.05)
+
+
+async def test_a_prompt_that_the_socket_does_not_take_at_once(serve):
+    async def handler(_, answer):
+        await answer.head()
+        await answer.token("a")
+        await answer.finish(1)
+
+    server = await serve(handler)
+    lane, prompt = Lane(Server(server.url)), "0123456789" * 1_000_000
+    exchange = await lane.complete("completions", "m", prompt, 8, 20.0)
+    await lane.close()
+    assert sample(exchange, "completions").ok
+    assert server.requests[0].body["prompt"] == prompt

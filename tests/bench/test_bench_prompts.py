@@ -4,8 +4,12 @@ from pathlib import Path
 import pytest
 
 import agent.bench
-from agent.bench.prompts import passages, prompts
+from agent.bench.prompts import passages, requests_of
 from agent.playbook.model import Workload
+
+
+def prompts(workload, seed, count):
+    return [prompt for prompt, _ in requests_of(workload, seed, count)]
 
 
 def test_the_data_set_is_varied_and_licensed():

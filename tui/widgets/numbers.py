@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from agent.core.views.numbers import Measured, Numbers
+from agent.core.views.numbers import Doubt, Measured, Numbers
 from agent.text import one_line
 from tui.content import plain, row
 from tui.flow import hang, lines, table
@@ -21,9 +21,16 @@ def draw_numbers(measured: Sequence[Measured], width: int) -> Content:
         made.append(row(plain(one_line(workload.title)), objective))
         if workload.rounds:
             made.append(_table(workload, width))
+        made += [hang(Content(""), plain(text, "$foreground-muted"), width) for text in workload.more]
+        made += [_doubt(doubt, width) for doubt in workload.doubts]
         if workload.note:
             made.append(hang(plain("● ", "$text-primary"), plain(one_line(workload.note, 600), "$text-primary"), width))
     return lines(*made)
+
+
+def _doubt(doubt: Doubt, width: int) -> Content:
+    colour = "$text-error" if doubt.glyph == "✖" else "$text-warning"
+    return hang(plain(f"{doubt.glyph} {doubt.word}  ", colour), plain(one_line(doubt.text, 600)), width)
 
 
 def _table(workload: Measured, width: int) -> Content:

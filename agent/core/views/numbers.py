@@ -1,11 +1,11 @@
 """What was measured on the launches of an experiment, round by round."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from agent.core.model import RoundMetrics
-from agent.core.state import ExperimentState, State
+from agent.core.state import ExperimentState, Round, State
 from agent.core.verdict import interval95
 
 
@@ -26,14 +26,28 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """What speaks against the numbers of some rounds; `word` is `warn`, or `not comparable`."""
+
+    glyph: str
+    word: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The rounds of one workload on one launch, and their mean with the half width of its 95 % interval."""
+    """The rounds of one workload on one launch, and their mean with the half width of its 95 % interval.
+
+    `more` are lines of what else is known of them, as means over the rounds.
+    """
 
     title: str
     objective: bool
     rounds: tuple[Numbers, ...]
     mean: Numbers | None
     note: str
+    more: tuple[str, ...]
+    doubts: tuple[Doubt, ...]
 
 
 def measured_of(state: State, experiment: ExperimentState) -> Iterator[Measured]:
@@ -55,6 +69,8 @@ def measured_of(state: State, experiment: ExperimentState) -> Iterator[Measured]
                     rounds=tuple(_numbers(f"round {r.index + 1}", [r.metrics]) for r in measured),
                     mean=_numbers("mean", [r.metrics for r in measured]) if len(measured) > 1 else None,
                     note=note,
+                    more=tuple(filter(None, (_tails(measured), _rates(measured), _lengths(measured)))),
+                    doubts=tuple(_doubts(measured)),
                 )
 
 
@@ -75,3 +91,58 @@ def _numbers(label: str, rounds: Sequence[RoundMetrics]) -> Numbers:
         cached_tokens=sum(m.cached_tokens for m in rounds),
         failed=sum(m.failed for m in rounds),
     )
+
+
+def doubts_text(metrics: RoundMetrics) -> str:
+    """What speaks against a round, for the end of a line: the reason where it is not comparable, else its names."""
+    if reason := metrics.not_comparable:
+        return f"✖ not comparable: {reason}"
+    return f"! {', '.join(item.name for item in metrics.hygiene)}" if metrics.hygiene else ""
+
+
+def _doubts(rounds: Sequence[Round]) -> Iterator[Doubt]:
+    """Each thing once, in the words of the first round that has it at its worst."""
+    for level, glyph, word in (("bad", "✖", "not comparable"), ("warn", "!", "warn")):
+        items = [(r.index, item) for r in rounds for item in r.metrics.hygiene if item.level == level]
+        for name in dict.fromkeys(item.name for _, item in items):
+            of_name = [(index, item) for index, item in items if item.name == name]
+            index, item = of_name[0]
+            more = f" and {len(of_name) - 1} more" if len(of_name) > 1 else ""
+            yield Doubt(glyph=glyph, word=word, text=f"{name}: {item.text} (round {index + 1}{more})")
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _tails(rounds: Sequence[Round]) -> str:
+    """`p99  TTFT 62.1 · TPOT 12.40 · ITL 30.10 · E2E 1800.0 ms`"""
+    parts = []
+    for name, part, digits in (("TTFT", "ttft", 1), ("TPOT", "tpot", 2), ("ITL", "itl", 2), ("E2E", "e2e", 1)):
+        spreads = [getattr(r.metrics, part) for r in rounds]
+        p99 = _mean(spread.p99 for spread in spreads if spread)
+        parts += [] if p99 is None else [f"{name} {p99:.{digits}f}"]
+    return f"p99  {' · '.join(parts)} ms" if parts else ""
+
+
+def _rates(rounds: Sequence[Round]) -> str:
+    """What was done in a second, beside the output throughput."""
+    steady = _mean(r.metrics.steady_output_throughput for r in rounds)
+    goodput = _mean(r.metrics.goodput for r in rounds)
+    watts = _mean(r.metrics.watts_per_gpu for r in rounds)
+    parts = [f"{fmean(r.metrics.request_throughput for r in rounds):.2f} req/s"] if rounds else []
+    parts += [] if goodput is None else [f"goodput {goodput:.2f} req/s"]
+    parts += [] if steady is None else [f"{steady:.1f} tok/s steady"]
+    parts += [] if watts is None else [f"{watts:.0f} W a GPU"]
+    return " · ".join(parts) if any(r.metrics.ttft for r in rounds) else ""
+
+
+def _lengths(rounds: Sequence[Round]) -> str:
+    """The achieved lengths of a request, in tokens, and what came of speculation and the prefix cache."""
+    asked, made = _mean(r.metrics.prompt_len for r in rounds), _mean(r.metrics.output_len for r in rounds)
+    hits, accepted = _mean(r.metrics.cache_hit_rate for r in rounds), _mean(r.metrics.accept_length for r in rounds)
+    parts = [] if asked is None or made is None else [f"{asked:.0f} tokens in, {made:.0f} out"]
+    parts += [f"{hits:.0%} of the input cached"] if hits else []
+    parts += [] if accepted is None else [f"accept length {accepted:.2f}"]
+    return " · ".join(parts)

@@ -10,6 +10,7 @@ from agent.core.plan import lineage
 from agent.core.state import Launch, LaunchStage, Stage, State
 from agent.core.views.basics import change_text, command_line, duration, value_text
 from agent.core.views.flags import command_of
+from agent.core.views.numbers import doubts_text
 
 Tone = Literal["plain", "muted", "good", "bad", "warn", "busy"]
 """How a piece of text is meant. The screen gives each tone a colour; the words say the same without it."""
@@ -246,7 +247,9 @@ def _note(state: State, launch: Launch) -> tuple[str, Tone]:
         last = launch.rounds[-1]
         m = last.metrics
         numbers = f"{m.output_throughput:.1f} tok/s · TTFT {m.ttft_ms:.0f} ms · TPOT {m.tpot_ms:.1f} ms"
-        return f"{last.workload} round {last.index + 1}: {numbers}", "plain"
+        doubts = doubts_text(m)
+        tone: Tone = "bad" if m.not_comparable else "plain"
+        return f"{last.workload} round {last.index + 1}: {numbers}{' · ' + doubts if doubts else ''}", tone
     if launch.load_s is not None:
         odd = [f"--{flag.flag} {flag.status}" for flag in launch.flags if flag.status in ("rewritten", "contradicted")]
         return f"flags: {', '.join(odd)}" if odd else "every flag that the server reports is as asked", "muted"

@@ -1,0 +1,102 @@
+"""The shape of an event: what all events of a stream have in common but their text and their numbers. Pure.
+
+A line of JSON whose text is exchanged for another valid string, and whose numbers for other numbers, is JSON of the
+same structure. So where a line has the bytes of a learnt one up to the text, and a regular expression fits the rest,
+the line need not be decoded to know that it has text, no error, and which number its completion tokens are.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from agent.bench.api import count_of, text_of, usage_of
+from agent.playbook.api import Api
+
+_PLAIN, _ESCAPE = rb"[^\"\\\x00-\x1f]", rb"\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4})"
+_CHARS = _PLAIN + b"*+(?:" + _ESCAPE + _PLAIN + b"*+)*+"
+_TEXT = rb"(?!\")" + _CHARS
+_STRING = b'"' + _CHARS + b'"'
+_NUMBER = rb"-?(?:0|[1-9][0-9]{0,17}+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
+_COUNT = rb"[1-9][0-9]{0,17}+"  # what most numbers are; it fits in a third of the time
+_TOKEN = re.compile(b"(" + _STRING + rb")(\s*:)?|" + _NUMBER)
+
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+
+_MARK = "a text that no server sends"
+_FIRST_NUMBER = 918_273_645_001
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Fits an event where the line begins with `head` and `rest` matches behind it.
+
+    `rest` takes the text, which is not empty, the rest of the line and the empty line after it, of `gap` bytes. Its
+    group 1 is the number of completion tokens, or None.
+    """
+
+    head: bytes
+    rest: re.Pattern[bytes]
+    gap: int
+
+    @classmethod
+    def nothing(cls) -> "Shape":
+        """Fits no event."""
+        return cls(b"", re.compile(rb"(?!)()"), 0)
+
+
+def learnt(api: Api, line: bytes, after: bytes) -> Shape | None:
+    """The shape of a line with text, given the two bytes after it; None where it cannot be told.
+
+    It is found by experiment: another text, and other numbers behind it, are put in, and must turn up in the event.
+    """
+    tokens = list(_TOKEN.finditer(line, len(b"data:")))
+    try:
+        event = json.loads(line[5:])
+        text = text_of(api, event)
+        if event.get("error") is not None or _LONG_NUMBER.search(line):
+            return None
+        texts = [x for x in tokens if x[1] and not x[2] and json.loads(x[1]) == text]
+    except (ValueError, RecursionError):
+        return None
+    gap = b"\n" if after.startswith(b"\n") else b"\r\n" if after == b"\r\n" else b""
+    for token in texts:
+        behind = [x for x in tokens if x.start() >= token.end()]
+        shape = _tried(api, line, token.start() + 1, token.end() - 1, behind, gap)
+        if shape is not None and line.startswith(shape.head) and shape.rest.fullmatch(line + gap, len(shape.head)):
+            return shape
+    return None
+
+
+def _tried(api: Api, line: bytes, start: int, end: int, behind: list[re.Match[bytes]], gap: bytes) -> Shape | None:
+    changed, at = line[5:start] + _MARK.encode(), end
+    numbers = [x for x in behind if not x[1]]
+    for index, number in enumerate(numbers):
+        changed += line[at : number.start()] + b"%d" % (_FIRST_NUMBER + index)
+        at = number.end()
+    event: dict[str, Any] = json.loads(changed + line[at:])
+    if text_of(api, event) != _MARK:
+        return None
+    told = count_of(usage_of(api, event), "completion_tokens")
+    which = None if told is None else told - _FIRST_NUMBER
+    counted = None
+    if which is not None:
+        if not 0 <= which < len(numbers) or not re.fullmatch(_COUNT, numbers[which][0]):
+            return None  # it stands before the text, or is 0
+        counted = numbers[which]
+    return Shape(line[:start], _pattern(line, end, behind, counted, gap), len(gap))
+
+
+def _pattern(
+    line: bytes, at: int, behind: list[re.Match[bytes]], counted: re.Match[bytes] | None, gap: bytes
+) -> re.Pattern[bytes]:
+    """Values may differ, keys may not: the same pattern, compiled once, serves every stream of a server."""
+    pattern = _TEXT
+    for token in behind:
+        if token[2]:
+            continue
+        pattern += re.escape(line[at : token.start()])
+        value = _STRING if token[1] else _COUNT if re.fullmatch(_COUNT, token[0]) else _NUMBER
+        pattern += b"(" + value + b")" if token is counted else value
+        at = token.end()
+    return re.compile(pattern + re.escape(line[at:] + gap) + (b"" if counted else b"()"))

@@ -51,6 +51,9 @@ class Effects(Protocol):
     async def measure_round(self, command: do.MeasureRound, submit: Submit) -> None:
         """Ends in RoundMeasured or RoundFailed."""
 
+    async def ask_guard(self, command: do.AskGuard, submit: Submit) -> None:
+        """Ends in GuardEnded."""
+
     async def stop_server(self, command: do.StopServer, submit: Submit) -> None:
         """Ends in ServerStopped."""
 
@@ -186,6 +189,8 @@ class Engine:
                 self._own(f"watch {command.launch}", effects.rejoin_server(command, submit), command)
             case do.MeasureRound():
                 self._own(f"measure {command.launch}", effects.measure_round(command, submit), command)
+            case do.AskGuard():
+                self._own(f"measure {command.launch}", effects.ask_guard(command, submit), command)
             case do.AttachServer():
                 self._own(f"watch {command.launch}", effects.attach_server(command, submit), command)
             case do.StopServer() | do.DetachServer():
@@ -242,5 +247,7 @@ def _broken(command: do.Command, text: str, now: float, state: State) -> ev.Even
             return ev.RoundFailed(
                 at=now, launch=command.launch, workload=command.workload.name, index=command.index, reason=reason
             )
+        case do.AskGuard():
+            return ev.GuardEnded(at=now, launch=command.launch, error=reason)
         case _:
             return ev.TargetLost(at=now, reason=reason)

@@ -1,15 +1,24 @@
-"""How long earlier loads took: one JSON line per load that got ready, in the user's state folder."""
+"""What earlier sessions measured: one JSON line per load that got ready, and per session's noise between launches.
+
+It lies in the user's state folder.
+"""
 
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any, TypeGuard
 
-from agent.core.model import Phase
+from agent.core.model import LaunchNoise, Phase
+from agent.core.noise import HISTORY_DEGREES, pooled
 
 _LATEST = 5
-"""Loads that count: more would remember another disk, fewer would follow one odd load."""
+"""Loads (and sessions) that count: more would remember another disk, fewer would follow one odd load."""
+
+NoiseKey = list[str]
+"""Target, kind of server, metric, and the contract under which it was measured."""
 
 
 class LoadHistoryFile:
@@ -34,6 +43,25 @@ class LoadHistoryFile:
     def add(self, target: str, kind: str, model: str, phases_s: Mapping[Phase, float], how: str = "") -> str | None:
         """Remember a load that got ready. Returns why it could not be remembered, if so."""
         record = {"load": [target, kind, model, how], "phases_s": {p.value: round(s, 3) for p, s in phases_s.items()}}
+        return self._append(record, "the load times were not saved")
+
+    def noise(self, key: NoiseKey) -> LaunchNoise | None:
+        """Noise between launches over the latest sessions, or None where none measured any.
+
+        It counts as at most HISTORY_DEGREES degrees of freedom.
+        """
+        measured = [noise for known, noise in map(_parse_noise, self._lines()) if known == key and noise]
+        if not measured:
+            return None
+        found = pooled(*measured[-_LATEST:])
+        return replace(found, degrees=min(found.degrees, HISTORY_DEGREES))
+
+    def add_noise(self, key: NoiseKey, noise: LaunchNoise) -> str | None:
+        """Remember what a session measured. Returns why it could not be remembered, if so."""
+        record = {"noise": key, "sd": noise.sd, "degrees": noise.degrees, "launches": noise.launches}
+        return self._append(record, "the noise between launches was not saved")
+
+    def _append(self, record: Mapping[str, object], otherwise: str) -> str | None:
         # The line begins with a newline too: after a torn write it still stands alone.
         data = f"\n{json.dumps(record)}\n".encode()
         try:
@@ -44,31 +72,47 @@ class LoadHistoryFile:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            return f"the load times were not saved: {error}"
+            return f"{otherwise}: {error}"
         return None
 
     def _read(self) -> list[tuple[list[str], dict[Phase, float]]]:
+        return [load for line in self._lines() if (load := _parse(line)) is not None]
+
+    def _lines(self) -> list[bytes]:
         try:
-            lines = self._path.read_bytes().splitlines()
+            return self._path.read_bytes().splitlines()
         except OSError:
             return []
-        return [load for line in lines if (load := _parse(line)) is not None]
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    """One line as it was written; empty for a torn or foreign one."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _parse_noise(line: bytes) -> tuple[NoiseKey, LaunchNoise | None]:
+    """The noise that a session measured, with its key; None where the line tells of none."""
+    record = _record(line)
+    key, sd, degrees, launches = (record.get(name) for name in ("noise", "sd", "degrees", "launches"))
+    if not isinstance(key, list) or not (_is_number(sd) and _is_number(degrees) and _is_number(launches)):
+        return [], None
+    known = degrees >= 1 and launches >= 2
+    return key, LaunchNoise(sd=float(sd), degrees=float(degrees), launches=int(launches)) if known else None
 
 
 def _parse(line: bytes) -> tuple[list[str], dict[Phase, float]] | None:
     """One load; None for a torn or foreign line. Phases of another version of tunebot are left out."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(record, dict):
-        return None
+    record = _record(line)
     key, phases = record.get("load"), record.get("phases_s")
     if not isinstance(key, list) or not isinstance(phases, dict):
         return None
     known = {p.value: p for p in Phase}
-    return key, {known[p]: float(s) for p, s in phases.items() if p in known and _is_seconds(s)}
+    return key, {known[p]: float(s) for p, s in phases.items() if p in known and _is_number(s)}
 
 
-def _is_seconds(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6

@@ -135,7 +135,8 @@ class Launcher:
         visible = config.env.get("CUDA_VISIBLE_DEVICES")
         if visible is None:
             return self.setting.gpus
-        return tuple(gpu for gpu in self.setting.gpus if str(gpu.index) in visible.split(","))
+        named = [word.strip() for word in visible.split(",")]
+        return tuple(gpu for gpu in self.setting.gpus if str(gpu.index) in named)
 
     async def _busy(self, launch: str, error: TargetBusy, submit: Submit) -> None:
         """Others hold the GPUs: leave, or wait a while and have it launched anew."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from agent.core.events import LlmSpent, TaskProgressed, ToolUsed
+from agent.core.guard import GuardResult
 from agent.core.model import Finding, FlagCheck, Host, LaunchConfig, Phase, RoundMetrics, Task, TaskStatus
 from agent.playbook.model import Args, Workload
 from agent.reach import Reach
@@ -233,6 +234,14 @@ class PhaseMark:
     begins: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """Counters of speculative decoding: tokens that verify passes kept, each pass its own one included, and passes."""
+
+    kept: float = 0.0
+    passes: float = 0.0
+
+
 class ServerKind(Protocol):
     """What tunebot knows of one kind of server: how flags are written, how its log reads, when it is ready."""
 
@@ -264,6 +273,9 @@ class ServerKind(Protocol):
     async def flush_cache(self, base_url: str) -> bool:
         """Empty the prefix cache. False where the server has no way to."""
 
+    async def speculation(self, base_url: str) -> Speculation | None:
+        """Its counters at this moment: only differences mean something. None where the server tells none."""
+
 
 class Researcher(Protocol):
     """Runs one background task to its end."""
@@ -289,6 +301,16 @@ class Bencher(Protocol):
 
     async def round(self, base_url: str, model: str | None, workload: Workload, seed: int) -> RoundMetrics:
         """One round; the prompts follow from `seed`. Raises RoundError."""
+
+
+class AnswerGuard(Protocol):
+    """Puts fixed questions to a running server."""
+
+    async def examine(self, base_url: str, model: str | None, kind: str, baseline: GuardResult | None) -> GuardResult:
+        """What it answers, and how probable it finds the baseline's answers (its own, without one).
+
+        Raises RoundError where it cannot be asked.
+        """
 
 
 class LoadHistory(Protocol):

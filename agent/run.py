@@ -16,14 +16,17 @@ import httpx
 
 from agent import __version__
 from agent.bench.bencher import HttpBencher
+from agent.bench.guard import HttpGuard
 from agent.control.server import serving
 from agent.core import events as ev
+from agent.core.contract import contract_of
 from agent.core.model import Host
 from agent.core.state import State
+from agent.core.verdict import Evidence
 from agent.diagnostics import complain
 from agent.effects import TargetEffects
 from agent.engine import Engine, Listener
-from agent.history import LoadHistoryFile
+from agent.history import LoadHistoryFile, NoiseKey
 from agent.hostkeys import meet
 from agent.journal.journal import Journal
 from agent.launching import Launcher
@@ -65,8 +68,10 @@ async def open_session(
 ) -> AsyncIterator[tuple[Engine, SessionFolder]]:
     """A session that is ready to run: `engine.run()` plays it to its end. `gpus` is told what the GPUs do meanwhile.
 
-    Raises TargetUnusable where the target cannot be used, JournalError where the journal cannot be written.
+    Raises TargetUnusable where the target cannot be used, JournalError where the journal cannot be written, UserError
+    where the environment cannot be understood: then nothing was begun.
     """
+    asker = Asker.from_env(os.environ)
     folder = SessionFolder.create(options.logs, playbook.name)
     redact = redactor(playbook)
 
@@ -85,15 +90,19 @@ async def open_session(
             seed=secrets.randbelow(1 << 31),
             version=__version__,
             target=options.target,
+            noise=_history().noise(_noise_key(target, playbook)),
         )
         folder.keep_playbook(redact(source))
         with closing(Journal(folder.path, partial(redact_tree, redact))) as journal:
-            async with _effects(playbook, target, start.host, folder, redact, options.attended, facts) as effects:
+            async with _effects(
+                playbook, target, start.host, folder, redact, options.attended, asker, facts
+            ) as effects:
                 engine = Engine.begin(start, journal, effects, listen)
                 for note in notes:
                     engine.submit(ev.Noted(at=time.time(), text=note))
                 async with _tended(engine, target, folder, gpus):
                     yield engine, folder
+                _remember_noise(target, engine.state)
 
 
 @asynccontextmanager
@@ -109,6 +118,7 @@ async def reopen_session(
     `playbook` is needed where it holds secrets, which no journal keeps. Raises ResumeError too, where the session
     cannot go on.
     """
+    asker = Asker.from_env(os.environ)
     folder = SessionFolder(path)
 
     def facts() -> SessionFacts:
@@ -127,13 +137,33 @@ async def reopen_session(
                 keep=options.keep,
                 attended=options.attended,
                 version=__version__,
+                noise=_history().noise(_noise_key(target, state.playbook)),
             )
             async with _effects(
-                state.playbook, target, resumed.host, folder, redact, options.attended, facts
+                state.playbook, target, resumed.host, folder, redact, options.attended, asker, facts
             ) as effects:
                 engine = Engine.resume(state, resumed, journal, effects, listen)
                 async with _tended(engine, target, folder, gpus):
                     yield engine, folder
+                _remember_noise(target, engine.state)
+
+
+def _history() -> LoadHistoryFile:
+    return LoadHistoryFile(history_file())
+
+
+def _noise_key(target: Target, playbook: Playbook) -> NoiseKey:
+    objective = playbook.objective
+    workload = next(w for w in playbook.workloads if w.name == objective.workload)
+    return [target.name, playbook.server.kind, objective.metric, contract_of(workload, __version__)]
+
+
+def _remember_noise(target: Target, state: State) -> None:
+    """What a whole session measured of the noise between launches serves the next one. A part of one may go on."""
+    noise = Evidence(state).measured_noise()
+    if state.ending == "completed" and noise:
+        # Where the file does not take it, the session has said so at each load.
+        _history().add_noise(_noise_key(target, state.playbook), noise)
 
 
 async def run_session(
@@ -177,7 +207,7 @@ async def host_of(target: Target) -> Host:
     Raises TargetUnusable.
     """
     await meet(target)
-    host = await target.host()
+    host = replace(await target.host(), trees=tuple(target.trees))
     if not host.gpus:
         return host
     wired = await wiring(target, host.gpus)
@@ -203,18 +233,19 @@ async def _effects(
     folder: SessionFolder,
     redact: Redactor,
     waits: bool,
+    asker: Asker | None,
     facts: Facts,
 ) -> AsyncIterator[TargetEffects]:
     async with httpx.AsyncClient(trust_env=False) as http:
         kind = server_kind(playbook.server.kind, http)
-        history = LoadHistoryFile(history_file())
-        setting = Setting(target=target, gpus=host.gpus, kind=kind, folder=folder, history=history, redact=redact)
+        setting = Setting(target=target, gpus=host.gpus, kind=kind, folder=folder, history=_history(), redact=redact)
         yield TargetEffects(
             target=target,
             kind=kind,
             launcher=Launcher(setting=setting, owner=f"{getpass.getuser()} {folder.id}", waits=waits),
-            researcher=TargetResearcher(target, host, redact, Asker.from_env(os.environ), facts),
+            researcher=TargetResearcher(target, host, redact, asker, facts),
             bencher=HttpBencher(record=folder.add_measurement),
+            answers=HttpGuard(http, redact),
         )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.model import Phase
+from agent.core.model import LaunchNoise, Phase
 from agent.history import LoadHistoryFile
 
 WEIGHTS = Phase.LOAD_WEIGHTS
@@ -47,3 +47,30 @@ def test_a_disk_that_does_not_take_it_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     problem = LoadHistoryFile(tmp_path / "file" / "loads.jsonl").add("a", "b", "c", {})
     assert problem is not None and "not saved" in problem
+
+
+KEY = ["gpu8", "sglang", "output_throughput", "0123456789ab"]
+
+
+def test_the_noise_of_earlier_sessions_is_pooled_by_key_and_counts_only_so_much(tmp_path: Path) -> None:
+    history = LoadHistoryFile(tmp_path / "loads.jsonl")
+    assert history.noise(KEY) is None
+    assert history.add_noise(KEY, LaunchNoise(sd=0.01, degrees=2.0, launches=4)) is None
+    history.add("gpu8", "sglang", "/m", {WEIGHTS: 40.0})
+    assert history.add_noise(KEY, LaunchNoise(sd=0.02, degrees=6.0, launches=9)) is None
+    found = history.noise(KEY)
+    assert found is not None
+    assert found.sd == pytest.approx(((2 * 0.01**2 + 6 * 0.02**2) / 8) ** 0.5)
+    assert (found.degrees, found.launches) == (8.0, 13)
+    history.add_noise(KEY, LaunchNoise(sd=0.02, degrees=30.0, launches=40))
+    found = history.noise(KEY)
+    assert found is not None and found.degrees == 20.0
+    assert history.noise([*KEY[:3], "another contract"]) is None
+    assert history.phases_s("gpu8", "sglang", "/m") == {WEIGHTS: 40.0}
+
+
+@pytest.mark.parametrize("numbers", ['"sd": 0.01', '"sd": 1, "degrees": 0, "launches": 2', '"sd": true, "degrees": 2'])
+def test_noise_that_nobody_can_read_is_skipped(tmp_path: Path, numbers: str) -> None:
+    line = f'{{"noise": ["gpu8", "sglang", "output_throughput", "0123456789ab"], {numbers}}}'
+    (tmp_path / "loads.jsonl").write_text(line)
+    assert LoadHistoryFile(tmp_path / "loads.jsonl").noise(KEY) is None

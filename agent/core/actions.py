@@ -12,7 +12,7 @@ def cannot_skip(state: State, experiment: str) -> str | None:
     found = state.experiments[experiment]
     if found.stage is Stage.ENDED:
         return f"{experiment} has ended"
-    may = found.stage in (Stage.PROPOSED, Stage.TODO)
+    may = found.stage in (Stage.PROPOSED, Stage.TODO, Stage.NEAR)
     return None if may else f"{experiment} runs: e ends its launch"
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agent.core.events import Ending
+from agent.core.guard import GuardResult
 from agent.core.model import LaunchConfig, Task
 from agent.core.state import Launch
 from agent.playbook.model import PrepareStep, Workload
@@ -88,6 +89,15 @@ class MeasureRound:
 
 
 @dataclass(frozen=True, slots=True)
+class AskGuard:
+    """Put the questions of the guard to a launch; ends in GuardEnded. `baseline` is None where it is the baseline's."""
+
+    launch: str
+    port: int
+    baseline: GuardResult | None
+
+
+@dataclass(frozen=True, slots=True)
 class StopServer:
     """Stop a launch and verify that nothing of it is left; ends in ServerStopped.
 
@@ -116,6 +126,7 @@ Command = (
     | StartServer
     | RejoinServer
     | MeasureRound
+    | AskGuard
     | StopServer
     | EndSession
 )

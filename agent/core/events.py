@@ -7,12 +7,14 @@ verdict is reached) come from `schedule`. Both are events, so a journal alone re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from agent.core.guard import GuardResult
 from agent.core.model import (
     Failure,
     Finding,
     FlagCheck,
     Host,
     LaunchConfig,
+    LaunchNoise,
     Phase,
     Quote,
     RoundMetrics,
@@ -46,7 +48,7 @@ class SessionStarted(Event):
 
     `keep` leaves the server running at an interruption. `seed` decides the prompts of every round. In an `attended`
     session a person is at the screen: what needs one waits, and the session ends when the person leaves. `target` is
-    the one that was named in place of the playbook's.
+    the one that was named in place of the playbook's. `noise` between launches is what earlier sessions there measured.
     """
 
     session: str
@@ -58,6 +60,7 @@ class SessionStarted(Event):
     version: str
     attended: bool = False
     target: str | None = None
+    noise: LaunchNoise | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,7 @@ class SessionResumed(Event):
     keep: bool
     attended: bool
     version: str
+    noise: LaunchNoise | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,6 +296,37 @@ class VerdictReached(Event):
     """A launched experiment is judged: against its parent (did the idea work?) and the incumbent (ship it?)."""
 
     experiment: str
+    parent: Verdict
+    incumbent: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardRequested(Event):
+    """A launch whose rounds are measured is to answer the questions of the guard."""
+
+    launch: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardEnded(Event):
+    """What the launch answered, or the `error` because of which nobody can say."""
+
+    launch: str
+    result: GuardResult | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPlanned(Event):
+    """A measured experiment is near: another launch of the flag set `of`, its own or its reference's, may decide it.
+
+    It would be launch `number` of that flag set and take about `cost_s`. The verdicts are as they stand.
+    """
+
+    experiment: str
+    of: str
+    number: int
+    cost_s: float
     parent: Verdict
     incumbent: Verdict
 

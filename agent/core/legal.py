@@ -13,9 +13,10 @@ EXPERIMENT_MOVES: Mapping[type[ev.Event], frozenset[Stage]] = {
     ev.ExperimentReopened: frozenset({Stage.ENDED}),
     ev.PrepareRequested: frozenset({Stage.TODO}),
     ev.PrepareFinished: frozenset({Stage.PREPARING}),
-    ev.VerdictReached: frozenset({Stage.RUNNING}),
+    ev.LaunchPlanned: frozenset({Stage.RUNNING, Stage.NEAR}),
+    ev.VerdictReached: frozenset({Stage.RUNNING, Stage.NEAR}),
     ev.ProposalApproved: frozenset({Stage.PROPOSED}),
-    ev.ExperimentSkipped: frozenset({Stage.PROPOSED, Stage.TODO}),
+    ev.ExperimentSkipped: frozenset({Stage.PROPOSED, Stage.TODO, Stage.NEAR}),
     ev.ExperimentRetried: frozenset({Stage.ENDED}),
     ev.ResearchAdded: frozenset(Stage),
 }
@@ -35,6 +36,8 @@ LAUNCH_MOVES: Mapping[type[ev.Event], frozenset[LaunchStage]] = {
     ev.RoundRequested: frozenset({LaunchStage.READY, LaunchStage.MEASURING}),
     ev.RoundMeasured: frozenset({LaunchStage.MEASURING}) | OVER,
     ev.RoundFailed: frozenset({LaunchStage.MEASURING}) | OVER,
+    ev.GuardRequested: frozenset({LaunchStage.READY, LaunchStage.MEASURING}),
+    ev.GuardEnded: frozenset({LaunchStage.MEASURING}) | OVER,
     ev.LaunchAbandoned: ALIVE | OVER,
     ev.StopRequested: ALIVE | {LaunchStage.FAILED},
     ev.ServerStopped: frozenset({LaunchStage.STOPPING}),
@@ -78,8 +81,11 @@ def check_legal(state: State, event: ev.Event) -> str:
 
 def _check_launch(state: State, event: ev.LaunchRequested) -> None:
     experiment = state.experiments.get(event.experiment)
-    wanted = Stage.ENDED if event.purpose == "serve" else Stage.TODO
-    if experiment is None or experiment.stage is not wanted:
+    wanted = {Stage.ENDED} if event.purpose == "serve" else {Stage.TODO}
+    if event.purpose == "measure" and any(e.stage is Stage.NEAR for e in state.experiments.values()):
+        # Again, for a verdict that is near: the experiment itself, or one that it is compared with.
+        wanted |= {Stage.NEAR, Stage.ENDED}
+    if experiment is None or experiment.stage not in wanted:
         raise IllegalTransition(state, event, event.experiment, experiment.stage if experiment else "unknown")
     if state.current or event.launch in state.launches:
         raise IllegalTransition(state, event, event.experiment, "with the server lane taken")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from agent.core.metrics import RoundMetrics as RoundMetrics
 from agent.playbook.model import Args, ArgValue, Env, Experiment, PreflightEntry, ResearchEntry, VerdictWord
 
 
@@ -44,7 +45,8 @@ class Host:
     """The machine that a target leads to. `simulated` hosts say so wherever their results are shown.
 
     `cuda` is the newest version that the driver runs; `links` has a row and a column for each GPU, in the words of
-    `nvidia-smi topo -m` (NV18, PIX, SYS). Both are empty where nobody can say.
+    `nvidia-smi topo -m` (NV18, PIX, SYS). Both are empty where nobody can say. `trees` names the sources that research
+    may read there beside those of the playbook.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Host:
     gpus: tuple[Gpu, ...] = ()
     cuda: str = ""
     links: tuple[tuple[str, ...], ...] = ()
+    trees: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +86,15 @@ Confidence = Literal["low", "medium", "high"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What an LLM answered: Markdown, its claims, the risks that it sees, how sure it says it is."""
+    """What an LLM answered: Markdown, its claims, the risks that it sees, how sure it says it is.
+
+    Where a limit ended the question, only `text` is there: what it said last.
+    """
 
     text: str
-    claims: tuple[Claim, ...]
-    risks: tuple[str, ...]
-    confidence: Confidence
+    claims: tuple[Claim, ...] = ()
+    risks: tuple[str, ...] = ()
+    confidence: Confidence | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +116,7 @@ class Finding:
     """What a background task found.
 
     `summary` is one line for the board. `requires` are flags that the source demands beside those of the experiment.
-    `outcome` is set by preflights only; the first two values rule the experiment out. `answer` and `proposal` are an
+    `outcome` is set by checks only; the first two values rule the experiment out. `answer` and `proposal` are an
     LLM's; a proposal is an experiment that waits for a person.
     """
 
@@ -122,7 +128,7 @@ class Finding:
     proposal: Experiment | None = None
 
 
-TaskKind = Literal["preflight", "grep", "read", "ask", "probe"]
+TaskKind = Literal["flags", "preflight", "grep", "read", "ask", "probe"]
 TaskStatus = Literal["done", "failed", "timeout", "needs-key", "cancelled"]
 
 
@@ -130,6 +136,7 @@ TaskStatus = Literal["done", "failed", "timeout", "needs-key", "cancelled"]
 class Task:
     """One piece of background work for an experiment.
 
+    `entry` is None where no playbook asks for it: the flags of every experiment are held against the server's source.
     `config` is the launch configuration that the experiment would have: preflights and research are about it.
     `board` is what is known so far, for a question to an LLM.
     """
@@ -138,11 +145,16 @@ class Task:
     experiment: str
     kind: TaskKind
     title: str
-    entry: PreflightEntry | ResearchEntry
+    entry: PreflightEntry | ResearchEntry | None
     config: "LaunchConfig"
     needed: bool
     gpu: bool = False
     board: str = ""
+
+    @property
+    def is_check(self) -> bool:
+        """Whether its outcome can rule the experiment out."""
+        return self.kind in ("flags", "preflight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,25 +184,24 @@ class FlagCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundMetrics:
-    """One measured round of a workload. Throughputs are per second of the round; times are medians over requests."""
+class LaunchNoise:
+    """How much the values of launches of one flag set differ: a relative standard deviation (0.015 = 1.5 %).
 
-    requests: int
-    failed: int
-    duration_s: float
-    prompt_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    output_throughput: float
-    request_throughput: float
-    ttft_ms: float
-    tpot_ms: float
-    tokens_per_chunk: float
+    `degrees` of freedom say how well it is known, `launches` over how many it was measured; 0 means that it is assumed.
+    """
+
+    sd: float
+    degrees: float
+    launches: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A judgement against one reference. `gain` is a fraction (0.13 = 13 % better) with its 95 % interval."""
+    """A judgement against one reference. `gain` is a fraction (0.13 = 13 % better), `low` and `high` are its bounds.
+
+    Each bound holds with 95 %; while further launches may still decide, `low` with 99.8 % and `high` with 99 %. Where
+    one launch is granted they are the 95 % interval.
+    """
 
     word: VerdictWord
     against: str

@@ -6,6 +6,7 @@ from agent.core import commands as do
 from agent.core import events as ev
 from agent.core.plan import config_of
 from agent.core.state import ExperimentState, Launch, LaunchStage, Stage, State
+from agent.core.verdict import guard_reference
 
 
 def commands_of(before: State, event: ev.Event, after: State) -> list[do.Command]:
@@ -28,6 +29,10 @@ def commands_of(before: State, event: ev.Event, after: State) -> list[do.Command
             port = after.launches[event.launch].port
             assert port is not None, "a launch that is ready has a port"
             commands.append(do.MeasureRound(event.launch, port, workload, event.index, event.seed))
+        case ev.GuardRequested():
+            launch = after.launches[event.launch]
+            assert launch.port is not None, "a launch that is ready has a port"
+            commands.append(do.AskGuard(launch.id, launch.port, guard_reference(after, launch)))
         case ev.StopRequested():
             commands.append(_stop(before.launches[event.launch]))
         case ev.SessionResumed():

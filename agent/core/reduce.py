@@ -7,6 +7,7 @@ from typing import Any
 
 from agent.core import commands as do
 from agent.core import events as ev
+from agent.core.contract import contract_of
 from agent.core.legal import OVER, IllegalTransition, check_legal
 from agent.core.model import Failure, Verdict
 from agent.core.plan import proposal_digest
@@ -30,6 +31,8 @@ def initial(event: ev.SessionStarted) -> State:
         started_at=event.at,
         now=event.at,
         target=event.target,
+        client=event.version,
+        noise=event.noise,
         experiments={spec.id: ExperimentState(spec=spec) for spec in event.playbook.experiments},
     )
 
@@ -50,13 +53,15 @@ def reduce(state: State, event: ev.Event) -> tuple[State, tuple[do.Command, ...]
 def _resumed(state: State, event: ev.SessionResumed) -> State:
     launch = state.current
     if launch is not None and launch.stage is LaunchStage.MEASURING:
-        state = state.with_launch(launch.id, stage=LaunchStage.READY, measuring=None)
+        state = state.with_launch(launch.id, stage=LaunchStage.READY, measuring=None, guarding=False)
     return replace(
         state,
         host=event.host,
         approved=(*state.approved, *event.approved),
         keep=event.keep,
         attended=event.attended,
+        client=event.version,
+        noise=event.noise or state.noise,
         paused=False,
         interrupted=False,
         lost=None,
@@ -119,6 +124,12 @@ def _end_unlaunched(state: State, experiment: str, word: VerdictWord, reason: st
 
 
 def _skipped(state: State, event: ev.ExperimentSkipped) -> State:
+    if planned := state.experiments[event.experiment].planned:
+        reason = f"{planned.parent.reason}; no further launch is wanted"
+        parent = replace(planned.parent, reason=reason)
+        return state.with_experiment(
+            event.experiment, stage=Stage.ENDED, parent=parent, incumbent=planned.incumbent, reason=reason
+        )
     return _end_unlaunched(state, event.experiment, "not-reached", "skipped by hand")
 
 
@@ -126,8 +137,18 @@ def _retried(state: State, event: ev.ExperimentRetried) -> State:
     experiment = state.experiments[event.experiment]
     if experiment.verdict is None or experiment.verdict.word == "keep":
         raise IllegalTransition(state, event, event.experiment, "keep")
+    # What was inconclusive gets one more launch of the same flags; all else is measured anew.
+    goes_on = experiment.verdict.word == "inconclusive" and state.playbook.launches > 1
     return state.with_experiment(
-        event.experiment, stage=Stage.TODO, parent=None, incumbent=None, reason="", evidence=(), overruled=True
+        event.experiment,
+        stage=Stage.TODO,
+        parent=None,
+        incumbent=None,
+        reason="",
+        evidence=(),
+        overruled=True,
+        planned=None,
+        since=experiment.since if goes_on else len(experiment.launches),
     )
 
 
@@ -162,8 +183,9 @@ def _unchanged(state: State, event: ev.Event) -> State:
 
 
 def _completed(state: State, event: ev.ExperimentCompleted) -> State:
-    added = {**state.experiments[event.experiment].added, **event.adds}
-    return state.with_experiment(event.experiment, added=added)
+    experiment = state.experiments[event.experiment]
+    added = {**experiment.added, **event.adds}
+    return state.with_experiment(event.experiment, added=added, since=len(experiment.launches))
 
 
 def _reopened(state: State, event: ev.ExperimentReopened) -> State:
@@ -192,9 +214,10 @@ def _launch_requested(state: State, event: ev.LaunchRequested) -> State:
         requested_at=event.at,
     )
     state = replace(state, launches={**state.launches, launch.id: launch})
-    launches = (*state.experiments[event.experiment].launches, launch.id)
-    stage = Stage.ENDED if event.purpose == "serve" else Stage.RUNNING
-    return state.with_experiment(event.experiment, stage=stage, launches=launches)
+    experiment = state.experiments[event.experiment]
+    # One that has ended and is launched again, to serve or as the reference of another, keeps its verdict.
+    stage = Stage.ENDED if experiment.stage is Stage.ENDED else Stage.RUNNING
+    return state.with_experiment(event.experiment, stage=stage, launches=(*experiment.launches, launch.id))
 
 
 def _unless_over(handler: Callable[[State, Any, Launch], State]) -> Callable[[State, Any], State]:
@@ -212,9 +235,16 @@ def _launch_started(state: State, event: ev.LaunchStarted, launch: Launch) -> St
 
 @_unless_over
 def _launch_void(state: State, event: ev.LaunchVoid, launch: Launch) -> State:
-    if launch.purpose != "serve":
-        state = state.with_experiment(launch.experiment, stage=Stage.TODO)
+    state = _unjudged(state, launch.experiment)
     return state.with_launch(launch.id, stage=LaunchStage.STOPPED, void=True, ended_at=event.at)
+
+
+def _unjudged(state: State, experiment: str) -> State:
+    """The state where a launch of an experiment came to nothing: it waits for one again, if it was its turn."""
+    found = state.experiments[experiment]
+    if found.stage is not Stage.RUNNING:
+        return state
+    return state.with_experiment(experiment, stage=Stage.NEAR if found.planned else Stage.TODO)
 
 
 @_unless_over
@@ -266,28 +296,55 @@ def _round_requested(state: State, event: ev.RoundRequested) -> State:
 
 @_unless_over
 def _round_measured(state: State, event: ev.RoundMeasured, launch: Launch) -> State:
-    measured = Round(workload=event.workload, index=event.index, metrics=event.metrics)
-    return state.with_launch(launch.id, rounds=(*launch.rounds, measured), measuring=None)
+    workload = next(w for w in state.playbook.workloads if w.name == event.workload)
+    contract = contract_of(workload, state.client)
+    measured = Round(workload=event.workload, index=event.index, metrics=event.metrics, contract=contract)
+    rounds = (*launch.rounds, measured)
+    # A launch of an experiment that is not judged now has no verdict to wait for.
+    whole = len(rounds) == sum(w.rounds for w in state.playbook.workloads)
+    done = whole and state.experiments[launch.experiment].stage is not Stage.RUNNING
+    stage = LaunchStage.READY if done else launch.stage
+    return state.with_launch(launch.id, rounds=rounds, measuring=None, stage=stage)
 
 
 @_unless_over
 def _round_failed(state: State, event: ev.RoundFailed, launch: Launch) -> State:
-    return state.with_launch(launch.id, round_error=event.reason, measuring=None)
+    judged = state.experiments[launch.experiment].stage is Stage.RUNNING
+    stage = launch.stage if judged else LaunchStage.READY
+    return state.with_launch(launch.id, round_error=event.reason, measuring=None, stage=stage)
+
+
+def _guard_requested(state: State, event: ev.GuardRequested) -> State:
+    return state.with_launch(event.launch, stage=LaunchStage.MEASURING, guarding=True)
+
+
+@_unless_over
+def _guard_ended(state: State, event: ev.GuardEnded, launch: Launch) -> State:
+    return state.with_launch(launch.id, guarding=False, guard=event.result, guard_error=event.error)
+
+
+def _launch_planned(state: State, event: ev.LaunchPlanned) -> State:
+    state = _after_measuring(state, event.experiment)
+    return state.with_experiment(event.experiment, stage=Stage.NEAR, planned=event)
+
+
+def _after_measuring(state: State, experiment: str) -> State:
+    launch = state.launches[state.experiments[experiment].launches[-1]]
+    return state.with_launch(launch.id, stage=LaunchStage.READY) if launch.stage is LaunchStage.MEASURING else state
 
 
 def _verdict(state: State, event: ev.VerdictReached) -> State:
     experiment = state.experiments[event.experiment]
-    launch = state.launches[experiment.launches[-1]]
+    failure = state.launches[experiment.launches[-1]].failure
+    state = _after_measuring(state, event.experiment)
     state = state.with_experiment(
         event.experiment,
         stage=Stage.ENDED,
         parent=event.parent,
         incumbent=event.incumbent,
         reason=event.parent.reason,
-        evidence=launch.failure.evidence if launch.failure else (),
+        evidence=failure.evidence if failure and event.parent.word == "failed" else (),
     )
-    if launch.stage is LaunchStage.MEASURING:
-        state = state.with_launch(launch.id, stage=LaunchStage.READY)
     if event.incumbent.word == "keep":
         state = replace(state, incumbent=event.experiment)
     return state
@@ -298,6 +355,8 @@ def _stop_requested(state: State, event: ev.StopRequested) -> State:
 
 
 def _server_stopped(state: State, event: ev.ServerStopped) -> State:
+    # Only at an interruption is a launch stopped that nothing was said of.
+    state = _unjudged(state, state.launches[event.launch].experiment)
     return state.with_launch(
         event.launch, stage=LaunchStage.STOPPED, exit_code=event.exit_code, left=event.left, ended_at=event.at
     )
@@ -357,6 +416,9 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.RoundRequested: _round_requested,
     ev.RoundMeasured: _round_measured,
     ev.RoundFailed: _round_failed,
+    ev.GuardRequested: _guard_requested,
+    ev.GuardEnded: _guard_ended,
+    ev.LaunchPlanned: _launch_planned,
     ev.VerdictReached: _verdict,
     ev.StopRequested: _stop_requested,
     ev.ServerStopped: _server_stopped,

@@ -6,11 +6,11 @@ tried in the order of `_RULES`: what needs no waiting first, then the background
 
 from collections.abc import Iterator
 
-from agent.core import background
+from agent.core import background, relaunch
 from agent.core import events as ev
 from agent.core.plan import approvals_needed, config_of
 from agent.core.state import ExperimentState, Launch, LaunchStage, Stage, State
-from agent.core.verdict import judge
+from agent.core.verdict import counted, guard_of, trouble
 from agent.playbook.model import Experiment, VerdictWord
 
 # A child inherits its parent's flags: where the parent could not run, neither can the child.
@@ -93,15 +93,15 @@ def _current_launch(state: State) -> ev.Event | None:
     if launch.purpose == "serve":
         return None
     if launch.stage is LaunchStage.FAILED:
-        return _verdict(state, experiment, launch) or ev.StopRequested(at=state.now, launch=launch.id, why="it failed")
-    if launch.measuring is not None:
+        return _outcome(state, experiment) or ev.StopRequested(at=state.now, launch=launch.id, why="it failed")
+    if launch.measuring is not None or launch.guarding:
         return None
-    return _next_round(state, launch) or _verdict(state, experiment, launch)
+    return _next_round(state, launch) or _guard(state, launch) or _outcome(state, experiment)
 
 
 def _next_round(state: State, launch: Launch) -> ev.Event | None:
     invalid = any(flag.status == "contradicted" for flag in launch.flags)
-    if launch.round_error or invalid or state.experiments[launch.experiment].stage is Stage.ENDED:
+    if launch.round_error or invalid:
         return None
     measured = {(r.workload, r.index) for r in launch.rounds}
     for number, workload in enumerate(state.playbook.workloads):
@@ -114,11 +114,30 @@ def _next_round(state: State, launch: Launch) -> ev.Event | None:
     return None
 
 
-def _verdict(state: State, experiment: ExperimentState, launch: Launch) -> ev.Event | None:
-    if experiment.stage is not Stage.RUNNING:
+def _guard(state: State, launch: Launch) -> ev.Event | None:
+    """Every flag set that is judged answers the questions of the guard once, after its rounds."""
+    judged = state.experiments[launch.experiment].stage is Stage.RUNNING
+    if state.playbook.guard is None or not judged or trouble(state, launch):
         return None
-    parent, incumbent = judge(state, experiment, launch)
-    return ev.VerdictReached(at=state.now, experiment=experiment.id, parent=parent, incumbent=incumbent)
+    if launch.guard_error or guard_of(state, launch.experiment):
+        return None
+    return ev.GuardRequested(at=state.now, launch=launch.id)
+
+
+def _outcome(state: State, experiment: ExperimentState) -> ev.Event | None:
+    return relaunch.next_outcome(state, experiment) if experiment.stage is Stage.RUNNING else None
+
+
+def _judge_again(state: State) -> ev.Event | None:
+    """What a launch measured may decide other verdicts that are near, or change what is planned for them."""
+    launch = state.current
+    if not _near(state) or (launch and launch.stage not in (LaunchStage.READY, LaunchStage.FAILED)):
+        return None
+    return relaunch.next_outcome(state, None)
+
+
+def _near(state: State) -> bool:
+    return any(experiment.stage is Stage.NEAR for experiment in state.experiments.values())
 
 
 def _next_experiment(state: State) -> ev.Event | None:
@@ -128,8 +147,10 @@ def _next_experiment(state: State) -> ev.Event | None:
     if state.attended:
         # Where a person is at hand, what waits for approval does not hold up the others.
         runnable = [e for e in runnable if not missing_approvals(state, e.spec)]
-    if state.paused or not runnable:
+    if state.paused:
         return None
+    if not runnable:
+        return _relaunch(state) if _near(state) else None
     experiment = runnable[0]
     if missing := missing_approvals(state, experiment.spec):
         reason = f"its prepare steps need approval: --approve {' --approve '.join(missing)}"
@@ -146,6 +167,17 @@ def _next_experiment(state: State) -> ev.Event | None:
         return None
     attach = experiment.spec.baseline == "attach" and not experiment.launches
     return _request_launch(state, experiment.id, "attach" if attach else "measure")
+
+
+def _relaunch(state: State) -> ev.Event | None:
+    """Once nothing else can be launched: the further launch that was planned for the verdicts that are near."""
+    if state.current is not None and state.current.stage not in (LaunchStage.READY, LaunchStage.FAILED):
+        return None
+    of = state.experiments[relaunch.chosen(state)]
+    if state.current is not None:
+        why = f"launch {len(counted(state, of)) + 1} of {state.playbook.launches} of {of.id} is next"
+        return ev.StopRequested(at=state.now, launch=state.current.id, why=why)
+    return None if background.must_wait(state, of) else _request_launch(state, of.id, "measure")
 
 
 def blocked_by_attached(state: State) -> bool:
@@ -243,6 +275,7 @@ _RULES = (
     _reopen,
     background.start_task,
     _current_launch,
+    _judge_again,
     _next_experiment,
     _finish,
 )

@@ -5,13 +5,15 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from agent.core.events import Ending, Purpose
+from agent.core.events import Ending, LaunchPlanned, Purpose
+from agent.core.guard import GuardResult
 from agent.core.model import (
     Failure,
     Finding,
     FlagCheck,
     Host,
     LaunchConfig,
+    LaunchNoise,
     Phase,
     Quote,
     RoundMetrics,
@@ -24,12 +26,16 @@ from agent.playbook.model import Args, Experiment, Playbook, ResearchEntry
 
 
 class Stage(StrEnum):
-    """Where an experiment stands. A proposed one waits for a person and is nothing to be done yet."""
+    """Where an experiment stands. A proposed one waits for a person and is nothing to be done yet.
+
+    NEAR: it was measured, and its verdict waits for another launch.
+    """
 
     PROPOSED = "proposed"
     TODO = "todo"
     PREPARING = "preparing"
     RUNNING = "running"
+    NEAR = "near"
     ENDED = "ended"
 
 
@@ -63,11 +69,12 @@ class TaskState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """A measured round of a launch."""
+    """A measured round of a launch. Only rounds of one `contract` are ever compared."""
 
     workload: str
     index: int
     metrics: RoundMetrics
+    contract: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +100,9 @@ class Launch:
     flags: tuple[FlagCheck, ...] = ()
     rounds: tuple[Round, ...] = ()
     measuring: tuple[str, int] | None = None
+    guarding: bool = False
+    guard: GuardResult | None = None
+    guard_error: str = ""
     failure: Failure | None = None
     round_error: str | None = None
     exit_code: int | None = None
@@ -116,7 +126,8 @@ class ExperimentState:
     """An experiment and all that became of it.
 
     `asked` is research that a person added. `overruled` experiments run whatever preflights and `when` say.
-    `proposed_by` is the task of the LLM that proposed it.
+    `proposed_by` is the task of the LLM that proposed it. `planned` is the launch that its verdict waits (or waited)
+    for. Its launches from index `since` on are of its present flags, and count.
     """
 
     spec: Experiment
@@ -132,6 +143,8 @@ class ExperimentState:
     asked: tuple[ResearchEntry, ...] = ()
     overruled: bool = False
     proposed_by: str | None = None
+    planned: LaunchPlanned | None = None
+    since: int = 0
 
     @property
     def id(self) -> str:
@@ -148,7 +161,8 @@ class ExperimentState:
 class State:
     """A whole session. `now` is the time of the last event; `story` the last events of each experiment, for errors.
 
-    `resumes` and `prepares` count how often it was gone on with, and how many prepare steps were begun.
+    `resumes` and `prepares` count how often it was gone on with, and how many prepare steps were begun. `client` is the
+    version of tunebot that measures, `noise` between launches what earlier sessions measured.
     """
 
     session: str
@@ -172,6 +186,8 @@ class State:
     resumes: int = 0
     prepares: int = 0
     target: str | None = None
+    client: str = ""
+    noise: LaunchNoise | None = None
     notes: tuple[str, ...] = ()
     story: tuple[tuple[str, str], ...] = ()
 

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
-from agent.sim import text
+from agent.sim import quiz, text
 from agent.sim.plan import Setting
 from agent.sim.procs import append
 from agent.sim.web import Reply, json_reply
@@ -18,28 +18,33 @@ if TYPE_CHECKING:
 
 PROMPT_MARK = 16
 """Characters of a prompt that the ledger keeps: enough to tell which round asked."""
-LOGPROB = -0.25
-GARBLED_LOGPROB = -4.0
 
 
 class Format:
-    """A request and how its answer is written. The base class is the OpenAI completion."""
+    """A request and how its answer is written. The base class is the OpenAI completion.
+
+    `salt` names the launch: what differs between launches of the same flags follows from it.
+    """
 
     object_name = "text_completion"
     chunk_name = "text_completion"
 
-    def __init__(self, setting: Setting, data: dict[str, Any]) -> None:
+    def __init__(self, setting: Setting, data: dict[str, Any], salt: str) -> None:
         self.data = data
         self.setting = setting
+        self.salt = salt
         self.prompt = self.read_prompt()
         self.tokens = text.tokenize(self.prompt)
-        self.count = max(1, self.read_count())
         self.id = uuid.uuid4().hex
         self.created = int(time.time())
         options = data.get("stream_options") or {}
         self.include_usage = bool(options.get("include_usage"))
         self.running_usage = bool(options.get("continuous_usage_stats"))
         self.garble = setting.outcome.garble
+        self.limit = max(1, self.read_count())
+        self.words = self.generate()
+        self.count = len(self.words)
+        self.end = "length" if self.count == self.limit else "stop"
 
     def read_prompt(self) -> Any:
         """The prompt: text, or token ids."""
@@ -54,13 +59,16 @@ class Format:
         """Sampling temperature, or None if the request does not say."""
         return self.data.get("temperature")
 
-    def words(self) -> list[str]:
-        """All tokens of the answer."""
+    def generate(self) -> list[str]:
+        """All tokens of the answer: a question of the guard's is answered and no more, other text runs to the limit."""
         salt = "" if self.temperature() == 0 else str(self.data.get("seed", self.id))
         plain = self.prompt if isinstance(self.prompt, str) else ""
         if self.garble:
-            return text.generate([*self.tokens, self.id], "", self.count, "garbled")
-        return text.generate(self.tokens, text.answer(plain, self.setting.world.answers), self.count, salt)
+            return text.generate([*self.tokens, self.id], "", self.limit, "garbled")
+        known = None if self.data.get("ignore_eos") else quiz.reply(plain, self.setting, self.salt)
+        if known is not None:
+            return [f" {word}" for word in known.split()][: self.limit]
+        return text.generate(self.tokens, text.answer(plain, self.setting.world.answers), self.limit, salt)
 
     def usage(self, done: int, cached: int) -> dict[str, Any]:
         """Token counts so far."""
@@ -81,7 +89,7 @@ class Format:
         """Log probabilities of the tokens, if they were asked for."""
         if not self.data.get("logprobs"):
             return None
-        value = GARBLED_LOGPROB if self.garble else LOGPROB
+        value = quiz.GARBLED_LOGPROB if self.garble else quiz.LOGPROB
         top = [{word: value} for word in words]
         return {"tokens": words, "token_logprobs": [value] * len(words), "top_logprobs": top, "text_offset": []}
 
@@ -102,7 +110,7 @@ class Format:
 
     def whole(self, words: list[str], usage: dict[str, Any], seconds: float) -> dict[str, Any]:
         """An answer that is not streamed."""
-        choices = [self.choice(words, "length", False, True)]
+        choices = [self.choice(words, self.end, False, True)]
         return {
             **self.head(self.object_name),
             "choices": choices,
@@ -154,7 +162,8 @@ class Native(Format):
 
     def read_count(self) -> int:
         """How many tokens to generate."""
-        return int((self.data.get("sampling_params") or {}).get("max_new_tokens") or 128)
+        count = (self.data.get("sampling_params") or {}).get("max_new_tokens")
+        return 128 if count is None else int(count)
 
     def temperature(self) -> Any:
         """Sampling temperature, or None if the request does not say."""
@@ -171,14 +180,33 @@ class Native(Format):
 
     def whole(self, words: list[str], usage: dict[str, Any], seconds: float) -> dict[str, Any]:
         """An answer that is not streamed."""
-        return {"text": "".join(words), "meta_info": {**self.meta(usage, "length"), "e2e_latency": seconds}}
+        return {"text": "".join(words), "meta_info": {**self.meta(usage, self.end), "e2e_latency": seconds}}
 
     def meta(self, usage: dict[str, Any], finish: str | None) -> dict[str, Any]:
         """Counts in the words of this format."""
-        reason = None if finish is None else {"type": finish, "length": self.count}
+        reason: dict[str, Any] | None = None
+        if finish is not None:
+            reason = {"type": finish, "length": self.count} if finish == "length" else {"type": finish, "matched": 1}
         counts = {key: usage[key] for key in ("prompt_tokens", "completion_tokens")}
         cached = usage["prompt_tokens_details"]["cached_tokens"]
-        return {"id": self.id, "finish_reason": reason, **counts, "cached_tokens": cached}
+        return {"id": self.id, "finish_reason": reason, **counts, "cached_tokens": cached, **self.token_logprobs()}
+
+    def token_logprobs(self) -> dict[str, Any]:
+        """Log-probabilities of the prompt's tokens from `logprob_start_len` (-1: the last) and of the answer's."""
+        if not self.data.get("return_logprob"):
+            return {}
+        asked = int(self.data.get("logprob_start_len", -1))
+        start = len(self.tokens) - 1 if asked < 0 else asked
+        value = quiz.GARBLED_LOGPROB if self.garble else quiz.LOGPROB
+        return {
+            "input_token_logprobs": quiz.input_logprobs(self.tokens, start, self.setting, self.salt),
+            "output_token_logprobs": [[value, quiz.token_id(word), None] for word in self.words],
+        }
+
+    @property
+    def scores(self) -> bool:
+        """Whether it is a given text that is asked about, not a continuation."""
+        return bool(self.data.get("return_logprob")) and self.limit == 1
 
 
 def event(data: dict[str, Any]) -> bytes:
@@ -188,13 +216,15 @@ def event(data: dict[str, Any]) -> bytes:
 
 async def answer(service: Service, form: Format) -> Reply:
     """Start the generation that a request asks for."""
+    if isinstance(form, Native) and form.scores:  # a prefill, whose time is not simulated
+        return json_reply(form.whole(form.words, form.usage(1, 0), 0.0))
     run = Run(service, form)
     if form.data.get("stream"):
         return Reply(200, kind="text/event-stream; charset=utf-8", stream=run.stream())
     began = time.monotonic()
     async for _ in run.parts():
         pass
-    return json_reply(form.whole(run.words, form.usage(run.done, run.cached), time.monotonic() - began))
+    return json_reply(form.whole(form.words, form.usage(run.done, run.cached), time.monotonic() - began))
 
 
 class Run:
@@ -203,7 +233,6 @@ class Run:
     def __init__(self, service: Service, form: Format) -> None:
         self.service = service
         self.form = form
-        self.words = form.words()
         self.done = 0
         disabled = service.setting.args["disable_radix_cache"]
         self.cached = 0 if disabled else service.cache.add(form.tokens)
@@ -222,7 +251,7 @@ class Run:
                 first = first or time.time()
                 self.done += size
                 steps += 1
-                yield self.words[self.done - size : self.done]
+                yield form.words[self.done - size : self.done]
                 if steps % int(service.setting.args["decode_log_interval"]) == 0:
                     now = time.monotonic()
                     service.children.log(service.decode_line(self.done - mark_done, 40, now - mark))
@@ -242,7 +271,7 @@ class Run:
         try:
             async for words in parts:
                 usage = form.usage(self.done, self.cached)
-                yield form.chunk(words, "length" if self.done == form.count else None, first, usage)
+                yield form.chunk(words, form.end if self.done == form.count else None, first, usage)
                 first = False
             yield form.last(form.usage(self.done, self.cached))
         finally:

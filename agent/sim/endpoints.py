@@ -147,7 +147,7 @@ class Service:
         async def handler(request: Request) -> Reply:
             if not isinstance(request.data, dict):
                 return json_reply({"object": "error", "message": "expected a JSON object", "code": 400}, 400)
-            return await completions.answer(self, kind(self.setting, request.data))
+            return await completions.answer(self, kind(self.setting, request.data, f"{self.decoder.rate}"))
 
         return handler
 

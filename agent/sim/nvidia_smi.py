@@ -115,6 +115,8 @@ def facts(world: World, root: str, states: list[dict[str, Any]], gpu: int) -> di
         "clocks.current.sm": clock,
         "clocks.max.sm": "2430",
         "clocks.mem": "12481",
+        "clocks_throttle_reasons.hw_slowdown": "Not Active",
+        "clocks_throttle_reasons.sw_thermal_slowdown": "Not Active",
         "pstate": "P1" if busy else "P8",
         "persistence_mode": "Enabled",
         "ecc.mode.current": "Enabled",

@@ -16,6 +16,7 @@ class Outcome:
     tok_s: float
     spec_accept: float | None
     garble: bool
+    wrong: float
     effective: Mapping[str, Any]
     logs: tuple[LogLine, ...]
     fail: Fail | None
@@ -36,6 +37,7 @@ def outcome_of(world: World, args: Mapping[str, Any], env: Mapping[str, str], en
         tok_s=tok_s,
         spec_accept=accepts[-1] if accepts else None,
         garble=any(then.garble for then in found),
+        wrong=max((then.wrong for then in found), default=0.0),
         effective={key.replace("-", "_"): value for then in found for key, value in then.effective.items()},
         logs=tuple(line for then in found for line in then.log),
         fail=fails[0] if fails else None,

@@ -25,6 +25,7 @@ ValueError with the key's name. Everything but `name` has a default.
     pdeathsig: true             # false: ranks outlive a killed launcher by `orphan_limit_s` real seconds
     orphan_limit_s: 120
     answers: {capital of France: Paris}                       # prompt fragment -> first words of the generated text
+    error_rate: 0.02            # share of the guard's questions answered wrong: others at each drawn rate
     rules:                      # all that match apply, in order
       - when: {flags: {ep_size: 8, moe_a2a_backend: [none]}, env: {NCCL_ALGO: Tree}, environment: default}
         then: {tok_s: 101.2}
@@ -33,8 +34,9 @@ ValueError with the key's name. Everything but `name` has a default.
 any of its members. `when.env` does so with the launcher's environment variables.
 
 `then` may hold: `tok_s` (absolute, last wins), `factor` (multiplies), `spec_accept` (tokens of one verify pass),
-`effective: {flag: value}` (the server rewrites it without a word), `garble: true` (wrong text), `log: [{line, phase,
-ranks}]`, `hang: {phase, ranks}`, `jit: {phase, seconds, ranks}` (silent compiler children), and
+`effective: {flag: value}` (the server rewrites it without a word), `garble: true` (wrong text),
+`wrong: 0.3` (this share of the guard's answers is wrong, each token of a given text that many nats less probable),
+`log: [{line, phase, ranks}]`, `hang: {phase, ranks}`, `jit: {phase, seconds, ranks}` (silent compiler children), and
 `fail: {phase, at, ranks, exception, message, frames, cause, before, signal, exit}`: `at` is the fraction of the phase,
 `frames` are `[file of the tree, function, source line]` innermost last (the line number is looked up in the tree),
 `cause` is another `{exception, message, frames}` raised before, `before` are log lines ahead of the traceback, `signal`
@@ -221,6 +223,7 @@ class Then:
     factor: float = 1
     spec_accept: float | None = None
     garble: bool = False
+    wrong: float = 0
     effective: Mapping[str, Any] = field(default_factory=dict)
     log: tuple[LogLine, ...] = ()
     fail: Fail | None = None
@@ -257,6 +260,7 @@ class World:
     pdeathsig: bool = True
     orphan_limit_s: float = 120
     answers: Mapping[str, str] = field(default_factory=dict)
+    error_rate: float = 0.02
     rules: tuple[Rule, ...] = ()
 
     def seconds(self, phase: str) -> float:

@@ -140,6 +140,7 @@ def playbook(target: str, serve: bool, whole: bool) -> dict[str, Any]:
         },
         "objective": {"workload": WORKLOAD, "min_gain": "5%"},
         "workloads": [{"name": WORKLOAD, "input_len": 32, "output_len": 64, "requests": REQUESTS, "rounds": ROUNDS}],
+        "launches": 1,
         "at_end": "baseline" if serve else "stop",
         "experiments": experiments if whole else experiments[:2],
     }

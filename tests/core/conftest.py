@@ -8,6 +8,7 @@ import pytest
 
 from agent.core import commands as do
 from agent.core import events as ev
+from agent.core.guard import GuardResult
 from agent.core.model import Failure, Finding, Gpu, Host, Phase, RoundMetrics
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import next_decision
@@ -34,6 +35,7 @@ def playbook(*experiments: dict[str, Any], **changes: Any) -> Playbook:
             "workloads": [{"name": "single", "rounds": 3}],
             "at_end": "stop",
             "accept": "resolver",
+            "launches": 1,
             "experiments": made,
             **changes,
         }
@@ -66,6 +68,11 @@ def metrics(output_throughput: float) -> RoundMetrics:
     )
 
 
+def guard_result(right: str) -> GuardResult:
+    """Twenty answers, all right ("1") or all wrong ("0")."""
+    return GuardResult(question_set="q", asked_over="chat", right=right * 20, faults="-" * 20, answers=("x",) * 20)
+
+
 Speed = Callable[[State, do.MeasureRound], float]
 
 
@@ -73,7 +80,10 @@ Speed = Callable[[State, do.MeasureRound], float]
 class World:
     """Answers every command at once. `fails` maps an experiment to the reason of its failed load.
 
-    `voids`: where tunebot was cut off with a launch just requested, nothing of it had been started.
+    `speeds` and `fails` know launches by their ids too, which come before experiments.
+
+    `voids`: where tunebot was cut off with a launch just requested, nothing of it had been started. Experiments of
+    `wrong` answer the guard's questions wrongly.
     """
 
     speeds: dict[str, float] = field(default_factory=dict)
@@ -81,6 +91,7 @@ class World:
     findings: dict[str, Finding] = field(default_factory=dict)
     prepare_ok: bool = True
     voids: bool = False
+    wrong: frozenset[str] = frozenset()
     done: list[do.Command] = field(default_factory=list)
     events: list[ev.Event] = field(default_factory=list)
 
@@ -105,17 +116,21 @@ class World:
                 told = 0 if seen.stage is LaunchStage.REQUESTED else 1 + len(seen.phases)
                 return self._start(state, launch, at)[told:]
             case do.MeasureRound(launch, _, workload, index):
-                value = self.speeds.get(state.launches[launch].experiment, 100.0) + 0.1 * index
+                speed = self.speeds.get(state.launches[launch].experiment, 100.0)
+                value = self.speeds.get(launch, speed) + 0.1 * index
                 return [
                     ev.RoundMeasured(at=at, launch=launch, workload=workload.name, index=index, metrics=metrics(value))
                 ]
+            case do.AskGuard(launch):
+                right = "0" if state.launches[launch].experiment in self.wrong else "1"
+                return [ev.GuardEnded(at=at, launch=launch, result=guard_result(right))]
             case do.StopServer(launch):
                 return [ev.ServerStopped(at=at, launch=launch, exit_code=-9, left=())]
             case _:
                 return []
 
     def _start(self, state: State, launch: str, at: float) -> list[ev.Event]:
-        reason = self.fails.get(state.launches[launch].experiment)
+        reason = self.fails.get(launch) or self.fails.get(state.launches[launch].experiment)
         begun: list[ev.Event] = [
             ev.LaunchStarted(at=at, launch=launch, pid=42, port=30000, argv=("python3",)),
             ev.PhaseEntered(at=at, launch=launch, phase=Phase.LOAD_WEIGHTS, remaining_s=None),

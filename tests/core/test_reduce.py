@@ -16,6 +16,7 @@ from agent.core.plan import approvals_needed, proposal_digest
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import missing_approvals, next_decision
 from agent.core.state import LaunchStage, Stage, State
+from agent.core.verdict import counted
 from agent.core.views.lines import line_of
 from agent.journal.codec import decode, encode
 from agent.playbook.model import AskEntry
@@ -52,6 +53,7 @@ def test_the_table_of_experiment_moves_is_kept(kind: type[ev.Event], stage: Stag
         ev.ExperimentReopened: {"spec": state.experiments["idea"].spec.model_copy(update={"id": "again"})},
         ev.PrepareRequested: {"step": 0},
         ev.PrepareFinished: {"step": 0, "ok": True, "summary": ""},
+        ev.LaunchPlanned: {"of": "base", "number": 2, "cost_s": 600.0, "parent": _verdict(), "incumbent": _verdict()},
         ev.VerdictReached: {"parent": _verdict(), "incumbent": _verdict()},
         ev.ProposalApproved: {"digest": proposal_digest(state, "idea")},
         ev.ResearchAdded: {"entry": AskEntry.model_validate({"ask": "what is it?"})},
@@ -144,7 +146,7 @@ class Shuffled(World):
         experiment = state.experiments[some]
         running = [t.task.id for t in state.tasks.values() if t.status is None]
         match data.draw(st.integers(0, 25)):
-            case 0 if experiment.stage is Stage.TODO:
+            case 0 if experiment.stage in (Stage.TODO, Stage.NEAR):
                 return ev.ExperimentSkipped(at=at, experiment=some)
             case 1 if experiment.stage is Stage.ENDED and experiment.verdict and experiment.verdict.word != "keep":
                 return ev.ExperimentRetried(at=at, experiment=some)
@@ -197,6 +199,8 @@ def check_invariants(state: State) -> None:
         assert (experiment.stage is Stage.ENDED) == (experiment.verdict is not None)
         if experiment.verdict and experiment.verdict.word in ("ruled-out", "not-reached") and not experiment.overruled:
             assert not experiment.launches, "its load was not paid"
+        if experiment.stage is Stage.NEAR:
+            assert experiment.planned and counted(state, experiment), "it was measured, and a launch is planned"
     if state.incumbent:
         best = state.experiments[state.incumbent]
         assert best.incumbent and best.incumbent.word == "keep"
@@ -205,7 +209,7 @@ def check_invariants(state: State) -> None:
         assert len(rounds) == len(set(rounds)), "no round is measured twice"
 
 
-def book_for_chaos() -> Any:
+def book_for_chaos(launches: int) -> Any:
     check = [{"env": {"name": "X", "not_in": ["1"]}}]
     grep = [{"grep": {"pattern": "x", "in": ["s:a.py"]}}]
     return playbook(
@@ -215,6 +219,7 @@ def book_for_chaos() -> Any:
         {"id": "c", "when": {"any": ["a", "b"], "are": ["worse", "failed", "ruled-out", "not-reached"]}},
         {"id": "d", "prepare": [{"run": ["x"]}, {"run": ["y"]}], "revisit": ["a", "b"]},
         at_end="serve-best",
+        launches=launches,
     )
 
 
@@ -222,7 +227,7 @@ def book_for_chaos() -> Any:
 @given(data=st.data())
 def test_any_order_of_events_keeps_the_invariants(data: st.DataObject) -> None:
     shuffled = Shuffled()
-    state = shuffled.play_randomly(book_for_chaos(), data)
+    state = shuffled.play_randomly(book_for_chaos(data.draw(st.sampled_from([1, 3]))), data)
     assert state.ending in ("completed", "interrupted")
     if state.ending == "completed":
         assert state.finished
@@ -238,7 +243,7 @@ def test_any_order_of_events_keeps_the_invariants(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_decisions_can_be_computed_again_from_the_journal(data: st.DataObject) -> None:
     shuffled = Shuffled()
-    shuffled.play_randomly(book_for_chaos(), data)
+    shuffled.play_randomly(book_for_chaos(data.draw(st.sampled_from([1, 3]))), data)
     state = initial(shuffled.events[0])  # type: ignore[arg-type]
     decisions = 0
     for event in shuffled.events[1:]:

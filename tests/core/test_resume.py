@@ -22,14 +22,17 @@ BOOK = playbook(
     {"id": "base", "research": [{"grep": {"pattern": "x", "in": ["sglang"]}}]},
     {"id": "fast", "preflight": [{"module-importable": {"python": "python3", "module": "x"}}]},
     {"id": "bad"},
+    {"id": "wrong"},
     {"id": "other", "prepare": [STEP], "revisit": ["bad"]},
     at_end="serve-best",
+    guard={"answers": "builtin"},
 )
 APPROVED = tuple(needed for spec in BOOK.experiments for needed in approvals_needed(BOOK, spec))
 
 
 def new_world(**changes: Any) -> World:
-    return World(speeds={"fast": 120.0, "other": 80.0}, fails={"bad": "out of memory"}, **changes)
+    speeds = {"fast": 120.0, "other": 80.0, "wrong": 130.0}
+    return World(speeds=speeds, fails={"bad": "out of memory"}, wrong=frozenset({"wrong"}), **changes)
 
 
 def words(state: State) -> dict[str, str]:
@@ -59,10 +62,10 @@ def check(world: World, state: State) -> None:
 
 def test_the_session_has_all_that_can_be_cut() -> None:
     assert words(RESULT) == {
-        "base": "keep", "fast": "keep", "bad": "failed", "other": "worse", "bad@other": "keep"
+        "base": "keep", "fast": "keep", "bad": "failed", "wrong": "invalid", "other": "worse", "bad@other": "keep"
     }  # fmt: skip
     seen = {type(event) for event in WHOLE.events}
-    assert {ev.PrepareRequested, ev.TaskRequested, ev.ServerFailed, ev.RoundMeasured, ev.StopRequested} <= seen
+    assert {ev.PrepareRequested, ev.TaskRequested, ev.ServerFailed, ev.RoundMeasured, ev.GuardEnded} <= seen
 
 
 @pytest.mark.parametrize("voids", [False, True])

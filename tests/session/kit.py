@@ -79,6 +79,7 @@ def small_playbook(*experiments: dict[str, Any], **changes: Any) -> dict[str, An
         },
         "objective": {"workload": "w", "min_gain": "5%"},
         "workloads": [{"name": "w", "input_len": 32, "output_len": 64, "requests": 2, "rounds": 3}],
+        "launches": 1,
         "accept": "resolver",
         "at_end": "stop",
         "experiments": [{**first, "baseline": True}, *rest],

@@ -122,6 +122,14 @@ def loading(state: State, experiment: str, launch: str, at: float) -> State:
     )
 
 
+def verdict_due(state: State) -> ev.VerdictReached:
+    """The verdict that is due when no check holds it up."""
+    flags = {f"{name}/flags": state.tasks["build/1"] for name in state.experiments}
+    decision = next_decision(replace(state, tasks=flags))
+    assert isinstance(decision, ev.VerdictReached)
+    return decision
+
+
 def ended(text: str = "plain words") -> State:
     """The baseline was measured and kept; `idea` failed in its load."""
     state = loading(researched(text), "base", "s-01", 110.0)
@@ -138,11 +146,9 @@ def ended(text: str = "plain words") -> State:
                 at=132.0, launch="s-01", workload="single", index=index, metrics=metrics(100.0 + 0.5 * index)
             ),
         )
-    decision = next_decision(replace(state, tasks={}))
-    assert isinstance(decision, ev.VerdictReached)
     state = play(
         state,
-        decision,
+        verdict_due(state),
         ev.StopRequested(at=133.0, launch="s-01", why="next"),
         ev.ServerStopped(at=134.0, launch="s-01", exit_code=0, left=()),
     )
@@ -156,11 +162,9 @@ def ended(text: str = "plain words") -> State:
         exit_code=-9,
     )
     state = play(state, ev.ServerFailed(at=150.0, launch="s-02", failure=failure))
-    decision = next_decision(replace(state, tasks={}))
-    assert isinstance(decision, ev.VerdictReached)
     return play(
         state,
-        decision,
+        verdict_due(state),
         ev.StopRequested(at=151.0, launch="s-02", why="it failed"),
         ev.ServerStopped(at=152.0, launch="s-02", exit_code=-9, left=(77,)),
     )

@@ -99,7 +99,7 @@ async def terminal(folder: Path, *arguments: str) -> AsyncIterator[Terminal]:
 @pytest.mark.parametrize("way", ["keys", "signal"])
 async def test_the_demo_is_shown_and_left(tmp_path: Path, way: str) -> None:
     async with terminal(tmp_path, "demo", "--logs", str(tmp_path / "logs")) as t:
-        await t.until("load-weights")
+        await t.until("NOW")
         if way == "keys":
             t.type(b"\x11")
             await t.until("Leave the session")
@@ -114,7 +114,7 @@ async def test_the_demo_is_shown_and_left(tmp_path: Path, way: str) -> None:
 
 async def test_a_terminal_that_goes_away_leaves_no_server_behind(tmp_path: Path) -> None:
     async with terminal(tmp_path, "demo", "--logs", str(tmp_path / "logs")) as t:
-        await t.until("load-weights")
+        await t.until("NOW")
         t.go_away()
         async with asyncio.timeout(DEADLINE_S):
             assert await t.process.wait() == 130

@@ -17,7 +17,7 @@ from tui.widgets.diff import draw_flags
 from tui.widgets.findings import draw_tasks
 from tui.widgets.keys import Keys
 from tui.widgets.numbers import draw_numbers
-from tui.widgets.outcome import draw_dead_end, draw_steps, draw_text, draw_verdicts, word_of
+from tui.widgets.outcome import draw_dead_end, draw_remarks, draw_steps, draw_text, draw_verdicts, word_of
 from tui.widgets.sections import Drawn, Section
 from tui.widgets.timeline import draw_loads
 
@@ -45,6 +45,7 @@ class DetailsScreen(StateScreen):
             "flags": Section("Flags", draw_flags),
             "env": Section("Environment", draw_flags),
             "measured": Section("Measurements", draw_numbers),
+            "guard": Section("Guard", draw_remarks),
             "loads": Section("Load", draw_loads),
             "preflights": Section("Preflights", draw_tasks),
             "research": Section("Research", draw_tasks),

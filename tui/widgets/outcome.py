@@ -18,6 +18,11 @@ def draw_text(text: str, width: int) -> Content:
     return hang(Content(""), plain(text), width)
 
 
+def draw_remarks(remarks: Sequence[str], width: int) -> Content:
+    """Sentences, one below the other."""
+    return lines(*(hang(Content("· "), plain(one_line(text, 1000)), width) for text in remarks))
+
+
 def draw_verdicts(verdicts: Sequence[Verdict], width: int) -> Content:
     """Against the parent first: did the idea work? Then against the incumbent: would we ship it?"""
     made = []

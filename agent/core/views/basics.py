@@ -5,16 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
+from agent.core.relaunch import about
 from agent.core.state import ExperimentState, Launch, LaunchStage, Stage, State
-from agent.core.verdict import interval95, objective_values
-from agent.playbook.model import MetricName
-
-UNITS: dict[MetricName, str] = {
-    "output_throughput": "tok/s",
-    "request_throughput": "req/s",
-    "ttft_ms": "ms TTFT",
-    "tpot_ms": "ms TPOT",
-}
+from agent.core.verdict import counted, interval95, objective_values
+from agent.playbook.metrics import unit_of
 
 
 class Place(StrEnum):
@@ -32,6 +26,7 @@ GLYPHS = {
     "todo": "○",
     "proposals": "◇",
     "not-reached": "○",
+    "near": "≈",
     "keep": "✔",
     "no-gain": "=",
     "inconclusive": "?",
@@ -65,8 +60,8 @@ def duration(seconds: float) -> str:
 
 
 def measured(state: State, experiment: ExperimentState) -> list[float]:
-    """The objective's values in all measured rounds of an experiment."""
-    launches = (state.launches[name] for name in experiment.launches)
+    """The objective's values in all measured rounds of an experiment with its present flags."""
+    launches = (state.launches[name] for name in experiment.launches[experiment.since :])
     return [v for launch in launches for v in objective_values(launch, state.playbook.objective)]
 
 
@@ -75,7 +70,7 @@ def value_text(state: State, experiment: ExperimentState) -> str:
     values = measured(state, experiment)
     if not values:
         return ""
-    unit = UNITS[state.playbook.objective.metric]
+    unit = unit_of(state.playbook.objective.metric)
     return f"{fmean(values):.1f} ±{interval95(values):.1f} {unit}"
 
 
@@ -98,8 +93,9 @@ def board(state: State) -> tuple[Row, ...]:
 def _row(state: State, experiment: ExperimentState) -> Row:
     place = place_of(state, experiment)
     verdict = experiment.verdict
+    near = place is Place.RESULTS and experiment.stage is Stage.NEAR
     word = verdict.word if verdict else now_text(state, experiment)
-    glyph = GLYPHS[verdict.word if verdict else place.lower()]
+    glyph = GLYPHS[verdict.word if verdict else "near" if near else place.lower()]
     return Row(
         place=place,
         experiment=experiment.id,
@@ -107,17 +103,24 @@ def _row(state: State, experiment: ExperimentState) -> Row:
         word=word,
         value=value_text(state, experiment),
         change=change_text(state, experiment),
-        reason=experiment.reason or todo_reason(state, experiment),
+        reason=near_text(state, experiment) if near else experiment.reason or todo_reason(state, experiment),
         incumbent=state.incumbent == experiment.id,
     )
 
 
 def place_of(state: State, experiment: ExperimentState) -> Place:
-    """A worse experiment that others are based on is a result; without heirs it is a dead end."""
+    """A worse experiment that others are based on is a result; without heirs it is a dead end.
+
+    One that was measured and is near is a result so far.
+    """
     if experiment.stage is Stage.TODO:
         return Place.TODO
     if experiment.stage is Stage.PROPOSED:
         return Place.PROPOSALS
+    if experiment.stage is Stage.NEAR:
+        return Place.RESULTS
+    if _is_launched_again(state, experiment):
+        return Place.NOW
     if experiment.stage is not Stage.ENDED or experiment.verdict is None:
         return Place.NOW
     word = experiment.verdict.word
@@ -128,13 +131,23 @@ def place_of(state: State, experiment: ExperimentState) -> Place:
     return Place.RESULTS
 
 
+def _is_launched_again(state: State, experiment: ExperimentState) -> bool:
+    """Whether one that has its verdict is loaded or measured, since another's is near."""
+    launch = state.current
+    if launch is None or launch.experiment != experiment.id or launch.purpose != "measure":
+        return False
+    open_rounds = len(launch.rounds) < sum(workload.rounds for workload in state.playbook.workloads)
+    goes_on = open_rounds and not launch.failure and not launch.round_error
+    return experiment.stage is Stage.ENDED and goes_on and len(counted(state, experiment)) > 1
+
+
 def _has_heirs(state: State, experiment: ExperimentState) -> bool:
     return any(other.spec.based_on == experiment.id for other in state.experiments.values())
 
 
 def now_text(state: State, experiment: ExperimentState) -> str:
     """What happens to an experiment at the moment, in a few words."""
-    if experiment.stage in (Stage.TODO, Stage.PROPOSED):
+    if experiment.stage in (Stage.TODO, Stage.PROPOSED, Stage.NEAR):
         return experiment.stage.value
     if experiment.stage is Stage.PREPARING:
         return f"preparing step {experiment.prepared + 1} of {len(experiment.spec.prepare)}"
@@ -144,6 +157,16 @@ def now_text(state: State, experiment: ExperimentState) -> str:
     if launch.measuring:
         return f"measuring {launch.measuring[0]} round {launch.measuring[1] + 1}"
     return str(launch.stage)
+
+
+def near_text(state: State, experiment: ExperimentState) -> str:
+    """`likely +3.1%, launch 2 of 3 of base is planned, about 11 min`, for an experiment that is near."""
+    planned = experiment.planned
+    assert planned is not None, "an experiment is near by a plan"
+    verdict = planned.incumbent if planned.parent.word != "inconclusive" else planned.parent
+    gain = "" if verdict.gain is None else f"likely {verdict.gain:+.1%}, "
+    launch = f"launch {planned.number} of {state.playbook.launches} of {planned.of}"
+    return f"{gain}{launch} is planned, {about(planned.cost_s)}"
 
 
 def load_text(launch: Launch) -> str:

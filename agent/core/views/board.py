@@ -7,8 +7,9 @@ from statistics import fmean
 from agent.core.needs import Approval, needs
 from agent.core.state import ExperimentState, LaunchStage, Stage, State
 from agent.core.verdict import interval95
-from agent.core.views.basics import UNITS, Place, Row, board, duration, measured
+from agent.core.views.basics import Place, Row, board, duration, measured
 from agent.core.views.panels import Tone
+from agent.playbook.metrics import unit_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ _TONES: dict[str, Tone] = {
     "ruled-out": "bad",
     "invalid": "warn",
     "inconclusive": "warn",
+    "near": "busy",
 }
 
 
@@ -49,7 +51,7 @@ def board_view(state: State) -> tuple[Section, ...]:
     """The sections that have rows, in their order."""
     waiting = frozenset(need.experiment for need in needs(state) if isinstance(need, Approval))
     checked = frozenset(t.task.experiment for t in state.tasks.values() if t.status is None)
-    unit = UNITS[state.playbook.objective.metric]
+    unit = unit_of(state.playbook.objective.metric)
     return tuple(
         Section(place=place, unit=unit, rows=tuple(_row(state, row, waiting, checked) for row in rows))
         for place, rows in groupby(board(state), key=lambda row: row.place)

@@ -4,8 +4,9 @@ from itertools import groupby
 
 from agent.core.plan import flag_words
 from agent.core.state import State
-from agent.core.views.basics import UNITS, Row, board
+from agent.core.views.basics import Row, board
 from agent.core.views.flags import shown_args, shown_env
+from agent.playbook.metrics import unit_of
 
 NEXT_QUESTION = (
     "Which experiment should be tried next, and why? Take the results and the dead ends into account, look into the "
@@ -21,7 +22,7 @@ _REASON = 200
 def briefing(state: State) -> str:
     """The board as plain lines, with its reasons; not redacted."""
     objective = state.playbook.objective
-    goal = f"The goal is a better {objective.metric} ({UNITS[objective.metric]}) in workload {objective.workload}"
+    goal = f"The goal is a better {objective.metric} ({unit_of(objective.metric)}) in workload {objective.workload}"
     lines = [f"{goal}; a gain below {objective.min_gain:.0%} does not count."]
     for place, rows in groupby(board(state), key=lambda row: row.place):
         lines += [str(place), *(_line(state, row) for row in rows)]

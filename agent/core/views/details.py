@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.core.model import Finding, LaunchConfig, PreflightOutcome, Quote, TaskStatus, Verdict
+from agent.core.model import Answer, Finding, LaunchConfig, PreflightOutcome, Quote, TaskStatus, Verdict
 from agent.core.plan import approvals_needed
 from agent.core.state import ExperimentState, Stage, State, TaskState
-from agent.core.views.basics import GLYPHS, Place, command_line, now_text, place_of, todo_reason
+from agent.core.views.basics import GLYPHS, Place, command_line, near_text, now_text, place_of, todo_reason
 from agent.core.views.flags import FlagRow, arg_text, command_of, config_used, demanding, env_rows, flag_rows
+from agent.core.views.guard import guard_of_experiment
 from agent.core.views.loads import Load, loads_of
 from agent.core.views.numbers import Measured, measured_of
 from agent.playbook.model import ReadEntry
@@ -22,7 +23,8 @@ _ABOVE = 3
 class TaskView:
     """A preflight or a research task of the experiment; `summary` is its finding or what it does at the moment.
 
-    The lines from `quotes[gist]` on say most: what was looked for, or what demands more flags.
+    The lines from `quotes[gist]` on say most: what was looked for, or what demands more flags. An `answer` of an LLM
+    has claims in their place.
     """
 
     id: str
@@ -33,6 +35,7 @@ class TaskView:
     summary: str
     quotes: tuple[Quote, ...]
     gist: int
+    answer: Answer | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,7 @@ class Details:
     research: tuple[TaskView, ...]
     loads: tuple[Load, ...]
     measured: tuple[Measured, ...]
+    guard: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
     dead_end: DeadEnd | None
     command: str
@@ -85,17 +89,20 @@ def details(state: State, name: str, now: float) -> Details:
     """The experiment `name` as it is at `now`."""
     experiment = state.experiments[name]
     parent = experiment.spec.based_on
-    verdicts = tuple(dict.fromkeys(v for v in (experiment.parent, experiment.incumbent) if v))
-    config = config_used(state, experiment)
+    near = experiment.stage is Stage.NEAR
+    told = experiment.planned if near and experiment.planned else experiment
+    verdicts = tuple(dict.fromkeys(v for v in (told.parent, told.incumbent) if v))
+    config, ended = config_used(state, experiment), experiment.stage is Stage.ENDED
     word = experiment.verdict.word if experiment.verdict else str(place_of(state, experiment)).lower()
+    word = "near" if near else word
     return Details(
         experiment=name,
         glyph=GLYPHS.get(word, "●"),
         word=word,
-        now="" if experiment.stage is Stage.ENDED else now_text(state, experiment),
+        now=near_text(state, experiment) if near else "" if ended else now_text(state, experiment),
         why=experiment.spec.why,
         parent=parent or "",
-        when="" if experiment.stage is Stage.ENDED else todo_reason(state, experiment),
+        when="" if ended else todo_reason(state, experiment),
         incumbent=state.incumbent == name,
         flags=flag_rows(state, experiment, config),
         env=env_rows(state, experiment, config),
@@ -104,6 +111,7 @@ def details(state: State, name: str, now: float) -> Details:
         research=tuple(_tasks(state, experiment, preflights=False)),
         loads=loads_of(state, experiment, now),
         measured=tuple(measured_of(state, experiment)),
+        guard=guard_of_experiment(state, experiment),
         verdicts=verdicts,
         dead_end=_dead_end(state, experiment, config),
         command=command_of(state, name),
@@ -134,7 +142,7 @@ def _steps(state: State, experiment: ExperimentState) -> Iterator[Step]:
 
 def _tasks(state: State, experiment: ExperimentState, *, preflights: bool) -> Iterator[TaskView]:
     for task in state.tasks.values():
-        if task.task.experiment == experiment.id and (task.task.kind == "preflight") is preflights:
+        if task.task.experiment == experiment.id and task.task.is_check is preflights:
             yield task_view(task)
 
 
@@ -150,6 +158,7 @@ def task_view(task: TaskState) -> TaskView:
         summary=finding.summary if finding else task.action,
         quotes=finding.quotes if finding else (),
         gist=_gist(task, finding),
+        answer=finding.answer if finding else None,
     )
 
 

@@ -2,7 +2,10 @@
 
 from agent.core import events as ev
 from agent.core.state import State
-from agent.core.views.basics import change_text, command_line, duration, load_text, value_text
+from agent.core.verdict import counted
+from agent.core.views.basics import change_text, command_line, duration, load_text, near_text, value_text
+from agent.core.views.guard import guard_lines
+from agent.core.views.numbers import doubts_text
 
 _PROGRESS_STEP = 0.2
 
@@ -30,7 +33,7 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
             return _tell_load(before, event, after)
         case ev.TaskRequested() | ev.TaskFinished():
             return _tell_task(event, after)
-        case ev.RoundMeasured() | ev.RoundFailed() | ev.VerdictReached():
+        case ev.RoundMeasured() | ev.RoundFailed() | ev.GuardEnded() | ev.LaunchPlanned() | ev.VerdictReached():
             return _tell_measurement(event, after)
         case ev.SessionResumed():
             return "session", f"resumed after {duration(event.at - before.now)}"
@@ -54,8 +57,9 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
                 f"prepare step {event.step + 1} {'done' if event.ok else 'failed'}: {event.summary}",
             )
         case ev.LaunchRequested():
+            again = len(counted(after, after.experiments[event.experiment]))
             return event.experiment, f"launch {len(after.launches)}" + {
-                "measure": "",
+                "measure": f", {again} of {after.playbook.launches} of these flags" if again > 1 else "",
                 "serve": " to serve",
                 "attach": ": attaching",
             }[event.purpose]
@@ -135,9 +139,15 @@ def _tell_measurement(event: ev.Event, after: State) -> tuple[str, str] | None:
         case ev.RoundMeasured():
             m = event.metrics
             text = f"{m.output_throughput:.1f} tok/s, TTFT {m.ttft_ms:.0f} ms, TPOT {m.tpot_ms:.1f} ms"
+            text += f"  {doubts_text(m)}" if m.hygiene else ""
             return after.launches[event.launch].experiment, f"{event.workload} round {event.index + 1}: {text}"
         case ev.RoundFailed():
             return after.launches[event.launch].experiment, f"{event.workload} round {event.index + 1}: {event.reason}"
+        case ev.GuardEnded():
+            launch = after.launches[event.launch]
+            return launch.experiment, f"guard: {'; '.join(guard_lines(after, launch))}"
+        case ev.LaunchPlanned():
+            return event.experiment, f"near: {near_text(after, after.experiments[event.experiment])}"
         case ev.VerdictReached():
             experiment = after.experiments[event.experiment]
             value = " ".join(filter(None, (value_text(after, experiment), change_text(after, experiment))))

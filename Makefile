@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # installs vLLM's CPU build and makes the tiny model, each only once
 REAL_VLLM = vllm=$$($(PYTHON) tests/real/setup_vllm.py) && "$$(dirname "$$vllm")/python" tests/real/make_model.py
 
-.PHONY: setup demo test check worlds chaos real real-failures preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen picture clean help
+.PHONY: setup demo test check worlds chaos real real-failures real-messages preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen bench-client picture clean help
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -25,7 +25,7 @@ demo: $(READY)  ## the story on a simulated host, in about two minutes
 	$(BIN)/tunebot demo
 
 test: $(READY)  ## the tests, in under five minutes on two cores
-	$(BIN)/pytest -n 3 --dist loadfile
+	$(BIN)/pytest -n 4 --dist loadfile
 
 worlds: $(READY)  ## fifty shuffled worlds, judged by the simulator's ledger
 	$(BIN)/pytest -n 2 tests/session/test_worlds.py --worlds 50
@@ -46,6 +46,10 @@ real: $(READY)  ## a real vLLM on this machine's CPU (the first run installs it 
 real-failures: $(READY)  ## fourteen ways a real vLLM fails, each with its reason (about 7 minutes)
 	$(REAL_VLLM)
 	$(BIN)/python tests/real/failures.py
+
+real-messages: $(READY)  ## a question to a real vLLM's Messages API: nonsense must be no finding
+	$(REAL_VLLM)
+	$(BIN)/python -m tests.real.messages
 
 flags-real: $(READY)  ## the flag resolver against the parsers of real servers (the first run installs 7 GB)
 	$(BIN)/python -m tests.real.flags
@@ -74,6 +78,10 @@ bench-watch: $(READY)  ## speed and memory of the watch on a 1 GiB log
 
 bench-screen: $(READY)  ## keys in a log flood, and memory after eight hours, against their limits
 	$(BIN)/python -m tests.bench_screen
+
+bench-client: $(READY)  ## tunebot's load generator beside four others, on an idle machine (the first run installs 8 GB; 20 minutes)
+	$(REAL_VLLM)
+	$(BIN)/python -m tests.bench_client
 
 picture: $(READY)  ## docs/screen.svg, from the recorded session
 	$(BIN)/python docs/picture.py

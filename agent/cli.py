@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent import __version__, verbs
+from agent.bench_options import ABOUT as BENCH_ABOUT
+from agent.bench_options import EXAMPLES as BENCH_EXAMPLES
+from agent.bench_options import add_bench_options
 from agent.diagnostics import Exit, UserError, complain
+from agent.import_options import ABOUT as IMPORT_ABOUT
+from agent.import_options import EXAMPLES as IMPORT_EXAMPLES
+from agent.import_options import add_import_options
 
 EXAMPLES = """\
 examples:
@@ -22,6 +28,8 @@ examples:
   tunebot replay logs/20261130-101500-my-1a2b      review a session: any moment of it, forwards and backwards
   tunebot try gpu8 cuda-graph-max-bs=256           one experiment on the baseline of the last session on gpu8
   tunebot doctor gpu8                              whether a target can be used, and what to do where not
+  tunebot bench http://127.0.0.1:30000             how fast a running server is
+  tunebot import result.json                       what another benchmark client measured
   tunebot explain server.log                       which line of a log is the reason
   tunebot                                          choose a playbook to run or a session to review
 """
@@ -68,6 +76,16 @@ examples:
 
 exit codes: 0 sound, 2 it has problems; with --preflight 3 the target could not be used, 4 an experiment would fail or
 change nothing
+"""
+
+REPORT_EXAMPLES = """\
+examples:
+  tunebot report                                   the newest session as Markdown
+  tunebot report logs/sample --output report.html  one page for colleagues: prints well, needs no network
+  tunebot report 20261130-101500-my-1a2b --json    for machines: every number with its unit (docs/report.md)
+
+works on a session that runs, and on one that was cut off
+exit codes: 0 written, 2 no such session, not one, or of a newer version
 """
 
 FLAGS_EXAMPLES = """\
@@ -208,6 +226,19 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("session", type=Path, help="a session's folder")
     replay.add_argument("--headless", action="store_true", help="print the lines that the session printed")
 
+    report = command(
+        "report",
+        verbs.report,
+        "a session written out, for others or for machines",
+        "Write out a session: board, best launch command, verdicts with their evidence, dead ends, timeline, ledger.",
+        REPORT_EXAMPLES,
+    )
+    report.add_argument("session", nargs="?", type=Path, metavar="SESSION", help="a session's folder, or its name")
+    how = report.add_mutually_exclusive_group()
+    how.add_argument("--format", choices=("markdown", "html", "json"), help="default: by the name of FILE, or markdown")
+    how.add_argument("--json", action="store_const", dest="format", const="json", help="the same as --format json")
+    report.add_argument("--output", type=Path, metavar="FILE", help="write it there instead of to stdout")
+
     flags = command("flags", verbs.flags, "the flags of a server, read from its source", "", FLAGS_EXAMPLES)
     flags.add_argument("pattern", nargs="?", default="", metavar="PATTERN", help="part of a flag's name")
     flags.add_argument("--source", type=Path, metavar="DIR", help="the installed package, or its repository")
@@ -226,6 +257,12 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("files", nargs="*", default=["-"], metavar="FILE", help="plain, gzip or zstd; - is stdin")
     _add_json(explain)
     explain.add_argument("--server", choices=("auto", "sglang", "vllm", "llamacpp"), default="auto")
+
+    imported = command("import", verbs.import_, "results of other benchmark clients", IMPORT_ABOUT, IMPORT_EXAMPLES)
+    add_import_options(imported)
+
+    bench = command("bench", verbs.bench, "measure a running server", BENCH_ABOUT, BENCH_EXAMPLES)
+    add_bench_options(bench)
 
     attempt = command(
         "try",

@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,19 +93,14 @@ def _way(arguments: argparse.Namespace) -> "Way":
 
 def check(arguments: argparse.Namespace) -> int:
     """`tunebot check PLAYBOOK`."""
-    from agent.check import plan_of, print_plan
-
-    playbook, _ = _load(arguments.playbook, as_json=arguments.json)
     if arguments.preflight:
         from agent.check_preflights import check_on_target
 
+        playbook, _ = _load(arguments.playbook, as_json=arguments.json)
         return check_on_target(playbook, arguments.target, arguments.json, say)
-    plan = plan_of(playbook)
-    if arguments.json:
-        say(json.dumps(plan, ensure_ascii=False, indent=2))
-    else:
-        print_plan(plan, say)
-    return Exit.OK
+    from agent.check import check_file
+
+    return check_file(*_file_of(arguments.playbook), arguments.target, arguments.json, say)
 
 
 def flags(arguments: argparse.Namespace) -> int:
@@ -118,11 +112,25 @@ def flags(arguments: argparse.Namespace) -> int:
     return show_flags(source_root(arguments.source, playbook), wish, say)
 
 
+def bench(arguments: argparse.Namespace) -> int:
+    """`tunebot bench URL`."""
+    from agent.bench_command import run
+
+    return run(arguments, say)
+
+
 def explain(arguments: argparse.Namespace) -> int:
     """`tunebot explain FILE...`."""
     from agent.explain import run
 
     return run(arguments.files, arguments.server, arguments.json)
+
+
+def import_(arguments: argparse.Namespace) -> int:
+    """`tunebot import FILE...`."""
+    from agent.import_command import import_files
+
+    return import_files(arguments.files, arguments.json, say)
 
 
 def doctor(arguments: argparse.Namespace) -> int:
@@ -169,6 +177,13 @@ def replay(arguments: argparse.Namespace) -> int:
 
     show_recording(recording, arguments.session)
     return Exit.OK
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """`tunebot report [SESSION]`."""
+    from agent.report_command import report_session
+
+    return report_session(arguments.logs, arguments.session, arguments.format, arguments.output, say)
 
 
 def start(arguments: argparse.Namespace) -> int:
@@ -219,6 +234,11 @@ def say(line: str) -> None:
 
 def _load(name: str, as_json: bool = False) -> "tuple[Playbook, str]":
     """A playbook by file or shipped name, and its text. Raises UserError after all its problems were printed."""
+    return _parse(*_file_of(name), as_json)
+
+
+def _file_of(name: str) -> tuple[bytes, str]:
+    """The bytes and the path of a playbook, by file or shipped name. Raises UserError."""
     from agent.paths import shipped_playbooks
 
     path = Path(name)
@@ -226,24 +246,26 @@ def _load(name: str, as_json: bool = False) -> "tuple[Playbook, str]":
     if not path.exists() and shipped.exists():
         path = shipped
     try:
-        text = path.read_bytes()
+        return path.read_bytes(), str(path)
     except OSError as error:
         names = ", ".join(sorted(p.stem for p in shipped_playbooks().glob("*.yaml")))
         raise UserError(f"cannot read {name}: {error.strerror}", f"shipped playbooks: {names}") from error
-    return _parse(text, str(path), as_json)
 
 
 def _parse(text: bytes, file: str, as_json: bool) -> "tuple[Playbook, str]":
+    from agent.bench.datafile import looking_from
     from agent.playbook.load import load_playbook
     from agent.servers.known_flags import all_known_flags
 
-    found = load_playbook(text, file, all_known_flags())
+    look_at = looking_from(Path(file).parent)
+    found = load_playbook(text, file, all_known_flags(), look_at)
     if not isinstance(found, list):
         return found, text.decode()
-    if as_json:
-        say(json.dumps({"problems": [asdict(problem) for problem in found]}, ensure_ascii=False, indent=2))
-    else:
-        for problem in found:
-            sys.stderr.write(f"{problem}\n")
-    count = f"{len(found)} problem{'s' if len(found) > 1 else ''}"
-    raise UserError(f"{file} has {count}", "see playbooks/example.yaml for the format")
+    from agent.check import refuse
+    from agent.flags_located import Checked, load_by_source
+
+    # The installed server may know a flag that our own list does not have.
+    found = load_by_source(text, file, look_at)
+    if isinstance(found, list):
+        refuse(file, Checked(found=None, problems=tuple(found)), as_json, say)
+    return found, text.decode()

@@ -1,4 +1,4 @@
-"""What every test has: a state folder of its own, no key of a person, and no task left behind."""
+"""What every test has: state and cache folders of its own, no key of a person, and no task left behind."""
 
 import asyncio
 import os
@@ -16,6 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def apart(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests neither see nor touch the user's own files and keys."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"):
         os.environ.pop(name, None)
 

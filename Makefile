@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # installs vLLM's CPU build and makes the tiny model, each only once
 REAL_VLLM = vllm=$$($(PYTHON) tests/real/setup_vllm.py) && "$$(dirname "$$vllm")/python" tests/real/make_model.py
 
-.PHONY: setup demo test check worlds chaos real real-failures real-messages preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen bench-client picture clean help
+.PHONY: aa campaigns setup demo test long check worlds chaos real real-failures real-messages preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen bench-client picture clean help
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -25,10 +25,13 @@ demo: $(READY)  ## the story on a simulated host, in about two minutes
 	$(BIN)/tunebot demo
 
 test: $(READY)  ## the tests, in under five minutes on two cores
-	$(BIN)/pytest -n 4 --dist loadfile
+	$(BIN)/pytest -n 5 --dist loadfile --no-loadscope-reorder
+
+long: $(READY)  ## the tests that take longest: ten thousand hostile texts, kills, broken links, relaunches
+	$(BIN)/pytest -n 2 -m long
 
 worlds: $(READY)  ## fifty shuffled worlds, judged by the simulator's ledger
-	$(BIN)/pytest -n 2 tests/session/test_worlds.py --worlds 50
+	$(BIN)/pytest -n 2 -m long tests/session/test_worlds.py --worlds 50
 
 chaos: $(READY)  ## tunebot killed 200 times and resumed, judged by the simulator's ledger (N=1000 for more)
 	$(BIN)/python -m tests.chaos.run $(or $(N),200) $(if $(SEED),--seed $(SEED)) $(if $(FIGURES),--figures $(FIGURES))
@@ -72,6 +75,13 @@ proofs: $(READY)  ## races, old servers on a port, recycled pids, frozen links, 
 	$(BIN)/python -m tests.targets.recycled 100
 	$(BIN)/python -m tests.targets.frozen 5
 	$(BIN)/python -m tests.targets.big_log 1024
+
+campaigns: $(READY)  ## verdicts of 500 simulated campaigns for each noise between launches
+	$(BIN)/python -m tests.core.campaigns 500
+
+aa: $(READY)  ## twenty pairs of equal flags on a real vLLM: none may be kept as a gain (about 25 minutes)
+	$(REAL_VLLM)
+	$(BIN)/python -m tests.real.aa 20
 
 bench-watch: $(READY)  ## speed and memory of the watch on a 1 GiB log
 	$(BIN)/python -m tests.bench_watch 1024

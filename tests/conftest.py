@@ -6,10 +6,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+_LONG = {"session", "chaos", "control", "targets", "tui"}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--worlds N`: how many shuffled worlds the session tests play."""
-    parser.addoption("--worlds", type=int, default=2)
+    parser.addoption("--worlds", type=int, default=1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that wait for whole sessions come first: the many short ones then fill what is left of each worker."""
+    items.sort(key=lambda item: not _LONG & set(item.path.parts))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -45,6 +45,7 @@ def _plan(*names: str) -> SessionPlan:
     return SessionPlan(number=0, schedule="pair", ssh=False, serve=False, weather=False, seed=1, lives=lives)
 
 
+@pytest.mark.long
 def test_a_session_that_is_killed_keeps_its_promises(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the judge sees it where the ledger tells of a second start, of a round measured again, of a lost line."""
 

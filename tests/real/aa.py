@@ -27,7 +27,8 @@ from .run import PLAYBOOK
 
 FIGURES = Path(__file__).with_name("aa.json")
 MIN_GAIN = "5%"
-ROUNDS = 6
+ROUNDS, REQUESTS = 4, 24
+LAUNCHES = 2
 
 
 def playbook() -> Playbook:
@@ -35,33 +36,36 @@ def playbook() -> Playbook:
     book: dict[str, Any] = yaml.safe_load(PLAYBOOK.read_text())
     experiments = [{"id": "baseline", "baseline": True}, {"id": "same-again", "based_on": "baseline"}]
     book["objective"]["min_gain"] = MIN_GAIN
-    book["workloads"][0]["rounds"] = ROUNDS
-    found = load_playbook(yaml.safe_dump({**book, "experiments": experiments}).encode(), "aa", all_known_flags())
+    book["workloads"][0] |= {"rounds": ROUNDS, "requests": REQUESTS}
+    book |= {"launches": LAUNCHES, "experiments": experiments}
+    found = load_playbook(yaml.safe_dump(book).encode(), "aa", all_known_flags())
     assert isinstance(found, Playbook), found
     return found
 
 
-async def pair(logs: Path) -> Verdict:
-    """One session: how the second launch was judged against the first."""
+async def pair(logs: Path) -> tuple[Verdict, int]:
+    """One session: how the second name was judged against the first, and how many launches that took."""
     options = Options(target=None, approved=(), keep=False, logs=logs)
     state, _ = await run_session(playbook(), "aa", options, lambda before, event, after: None)
     verdict = state.experiments["same-again"].verdict
     assert verdict is not None
-    return verdict
+    return verdict, len(state.launches)
 
 
 def main() -> int:
     """Run the series and write its figures."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    verdicts = []
+    verdicts, launches = [], 0
     with tempfile.TemporaryDirectory(prefix="tunebot-aa-") as folder:
         os.environ["XDG_STATE_HOME"] = folder
         for number in range(1, pairs + 1):
-            verdicts.append(asyncio.run(pair(Path(folder) / "logs")))
-            print(f"{number:3} {verdicts[-1].word:14} {verdicts[-1].reason}", flush=True)
+            verdict, took = asyncio.run(pair(Path(folder) / "logs"))
+            print(f"{number:3} {verdict.word:14} {took} launches: {verdict.reason}", flush=True)
+            verdicts.append(verdict)
+            launches += took
     words = Counter(verdict.word for verdict in verdicts)
     gains = [round(verdict.gain, 4) for verdict in verdicts if verdict.gain is not None]
-    figures = {"pairs": pairs, "min_gain": MIN_GAIN, "rounds": ROUNDS, "words": dict(words), "gains": gains}
+    figures = {"pairs": pairs, "min_gain": MIN_GAIN, "launches": launches, "words": dict(words), "gains": gains}
     FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
     print(", ".join(f"{count} {word}" for word, count in words.most_common()))
     return 0 if words["keep"] <= pairs / 20 and len(gains) == pairs else 1

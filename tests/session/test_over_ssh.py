@@ -114,6 +114,7 @@ async def test_broken_connections_change_nothing(
     assert replay(read_journal(folder), lambda line: None) == state
 
 
+@pytest.mark.long
 async def test_out_of_reach_for_longer_than_a_load_may_take(
     tmp_path: Path, box: tuple[Sshd, SimHost], monkeypatch: pytest.MonkeyPatch
 ) -> None:

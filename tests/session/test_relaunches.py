@@ -33,6 +33,7 @@ async def test_the_same_flags_are_launched_again_as_planned(tmp_path: Path, monk
     assert alone.state.noise is not None and alone.state.noise.launches == len(real) - (len(real) % 2)
 
 
+@pytest.mark.long
 def test_killed_in_a_relaunch_it_goes_on_with_it(tmp_path: Path) -> None:
     book = small_playbook({"id": "base"}, {"id": "same"}, target="simulated:small", launches=2)
     lines = tunebot(tmp_path, {"playbook": book, "die": ["LaunchRequested", 2]})

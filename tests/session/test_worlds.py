@@ -77,6 +77,7 @@ def _effect(effect: float | str) -> dict[str, Any]:
     return {"factor": effect}
 
 
+@pytest.mark.long
 async def test_the_verdicts_follow_the_ledger(seed: int, tmp_path: Path) -> None:
     world, book = world_of(random.Random(seed))
     session = await run(book, tmp_path, world)

@@ -1,5 +1,6 @@
 """Stops as real servers take them: they end by SIGKILL, hang, drain, wait for core dumps, leave compilers behind."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -141,7 +142,10 @@ async def test_compilers_whose_server_died_by_itself_block_until_they_are_stoppe
     os.kill(leader.pid, signal.SIGTERM)  # the server's own way to end
     await until(lambda: not lives(leader.pid))
     assert len(compilers(target.place.home)) == 3
-    status = await target.launch_status("l1")
+    async with asyncio.timeout(30):
+        # The wrapper may not have collected it yet.
+        while (status := await target.launch_status("l1")).leader_exit_code is None:
+            assert status.state == "running"
     assert (status.state, status.leader_exit_code) == ("running", -9)
     report = await target.stop("l1", 30.0)
     assert (report.exit_code, report.left) == (-9, ())

@@ -57,7 +57,8 @@ class Progress:
     elapsed_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# No repr: asyncio makes one of what a main task returned, whether anybody reads it or not, and this is large.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Load:
     """Every request that ended, in the order in which they did, and how the client fared."""
 

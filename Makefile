@@ -25,7 +25,7 @@ demo: $(READY)  ## the story on a simulated host, in about two minutes
 	$(BIN)/tunebot demo
 
 test: $(READY)  ## the tests, in under five minutes on two cores
-	$(BIN)/pytest -n 5 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 6 --dist loadfile --no-loadscope-reorder
 
 long: $(READY)  ## the tests that take longest: ten thousand hostile texts, kills, broken links, relaunches
 	$(BIN)/pytest -n 2 -m long

@@ -21,6 +21,10 @@ SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/l
 INSTALL = "apt-get install -y --no-install-recommends openssh-server"
 
 
+class PortTaken(Exception):
+    """sshd ended instead of listening. The message is its log."""
+
+
 @dataclass
 class Sshd:
     """A running server. `config` is what stands in for ~/.ssh/config; in it the host is called `box`."""
@@ -67,8 +71,12 @@ class Sshd:
         self.process.wait(timeout=10)
 
     def start(self, *lines: str) -> None:
-        """Start again at the same port, with more lines of configuration, which win over the usual ones."""
+        """Start (again) at the port, with more lines of configuration, which win over the usual ones.
+
+        Raises PortTaken.
+        """
         assert SSHD
+        told = len(self._log())
         (self.root / "sshd_config").write_text("\n".join([*lines, *_config(self.root, self.port)]) + "\n")
         self.process = subprocess.Popen(
             [SSHD, "-D", "-E", str(self.root / "log"), "-f", str(self.root / "sshd_config")], stdin=subprocess.DEVNULL
@@ -77,11 +85,17 @@ class Sshd:
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as probe:
                 # A port that nobody listens on may happen to be connected to itself.
-                if probe.getsockname() != probe.getpeername():
+                # Another test's server may have been given it just now.
+                if probe.getsockname() != probe.getpeername() and "Server listening" in self._log()[told:]:
                     return
-            assert self.process.poll() is None, (self.root / "log").read_text()
+            if self.process.poll() is not None:
+                raise PortTaken(self._log()[told:])
             time.sleep(0.02)
         raise AssertionError("sshd did not start")
+
+    def _log(self) -> str:
+        log = self.root / "log"
+        return log.read_text() if log.exists() else ""
 
 
 def start_sshd(root: Path, *lines: str) -> Sshd:
@@ -92,9 +106,17 @@ def start_sshd(root: Path, *lines: str) -> Sshd:
     root.mkdir(parents=True, exist_ok=True)
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    for _ in range(4):
+        with contextlib.suppress(PortTaken):
+            return _started(root, *lines)
+    return _started(root, *lines)
+
+
+def _started(root: Path, *lines: str) -> Sshd:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    (root / "log").unlink(missing_ok=True)
     host, user = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     _private(root / "host_key", host.export_private_key())
     _private(root / "user_key", user.export_private_key())

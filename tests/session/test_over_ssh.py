@@ -67,6 +67,7 @@ def words(state: State) -> dict[str, str]:
     return {e.id: e.verdict.word if e.verdict else "open" for e in state.experiments.values()}
 
 
+@pytest.mark.long
 async def test_the_result_is_that_of_the_same_host_here(tmp_path: Path, box: tuple[Sshd, SimHost]) -> None:
     _, host = box
     state, lines, folder = await run(tmp_path, small_playbook(*IDEAS, target="box"))

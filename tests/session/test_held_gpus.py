@@ -87,6 +87,7 @@ async def test_with_a_person_it_waits_until_they_are_free(
     assert len(launches(box.ledger)) == 1
 
 
+@pytest.mark.long
 async def test_two_sessions_take_turns(tmp_path: Path, box: SimHost, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second, at whose screen a person is, waits for the first, and never do two servers live at once."""
     monkeypatch.setattr(launching, "BUSY_RETRY_S", 0.3)

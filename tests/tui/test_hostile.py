@@ -79,7 +79,8 @@ async def drawn(way: str, harm: bool, folder: Path) -> tuple[str, dict[str, Any]
     return output.decode(), json.loads((folder / "result.json").read_text())
 
 
-@pytest.mark.parametrize("way", [pytest.param("session", marks=pytest.mark.long), "replay", "start"])
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["session", "replay", "start"])
 async def test_no_text_acts(tmp_path: Path, way: str) -> None:
     usual, _ = await drawn(way, False, tmp_path / "harmless")
     output, result = await drawn(way, True, tmp_path / "hostile")

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from agent.core import commands as do
+from agent.core import events as ev
 from agent.core.guard import (
     ALPHA,
     GuardResult,
@@ -22,6 +24,9 @@ from agent.core.guard import (
     logprob_change,
     mcnemar,
 )
+from agent.core.state import State
+from agent.core.views.guard import guard_of_experiment
+from tests.core.conftest import World, playbook
 
 COUNT = 170
 
@@ -193,3 +198,22 @@ def test_false_alarms_and_power(accuracy: float, flips: float, loss: float, leas
         spoiled = [right and draw.random() >= loss for right in launch(model)]
         failed += guard_failure(result(spoiled), result(launch(model)), answers=True, max_logprob_drop=None) is not None
     assert least <= failed / runs <= most
+
+
+@pytest.mark.parametrize(("length", "told"), [(2.1, "accept length 2.10, that of base 2.60"), (2.55, "")])
+def test_an_accept_length_that_moved_is_told(length: float, told: str) -> None:
+    lengths = {"base": 2.6, "idea": length}
+
+    class Speculating(World):
+        def answer(self, state: State, command: do.Command, at: float) -> list[ev.Event]:
+            events = super().answer(state, command, at)
+            return [
+                replace(e, metrics=replace(e.metrics, accept_length=lengths[state.launches[e.launch].experiment]))
+                if isinstance(e, ev.RoundMeasured)
+                else e
+                for e in events
+            ]
+
+    state = Speculating().play(playbook({"id": "base"}, {"id": "idea"}, guard={"answers": "builtin"}, launches=1))
+    said = "; ".join(guard_of_experiment(state, state.experiments["idea"]))
+    assert told in said and ("accept length" in said) == bool(told)

@@ -18,6 +18,8 @@ from agent.bench.client import Server
 from agent.bench.load import Load, Plan, Progress, run_load
 
 _SIZE_BYTES = 8
+_END_S = 2.0
+"""How long the child may take to end. Killed while it does, it would be reaped behind asyncio's back."""
 
 
 class WorkerFailed(Exception):
@@ -47,8 +49,17 @@ async def run_apart(server: Server, plan: Plan, progress: Callable[[Progress], N
     try:
         return await _talk(process, server, (server, plan, progress is not None), progress)
     finally:
-        if process.returncode is None:
-            process.kill()
+        await _ended(process)
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    assert process.stdin is not None
+    process.stdin.close()  # it ends by itself then, unless it is deep in reading
+    try:
+        async with asyncio.timeout(_END_S):
+            await process.communicate()
+    except TimeoutError:
+        process.kill()
         await process.communicate()
 
 

@@ -25,7 +25,7 @@ demo: $(READY)  ## the story on a simulated host, in about two minutes
 	$(BIN)/tunebot demo
 
 test: $(READY)  ## the tests, in under five minutes on two cores
-	$(BIN)/pytest -n 6 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 long: $(READY)  ## the tests that take longest: ten thousand hostile texts, kills, broken links, relaunches
 	$(BIN)/pytest -n 2 -m long
@@ -79,7 +79,7 @@ proofs: $(READY)  ## races, old servers on a port, recycled pids, frozen links, 
 campaigns: $(READY)  ## verdicts of 500 simulated campaigns for each noise between launches
 	$(BIN)/python -m tests.core.campaigns 500
 
-aa: $(READY)  ## twenty pairs of equal flags on a real vLLM: none may be kept as a gain (about 25 minutes)
+aa: $(READY)  ## twenty pairs of equal flags on a real vLLM: at most one may be kept as a gain (about 50 minutes)
 	$(REAL_VLLM)
 	$(BIN)/python -m tests.real.aa 20
 

@@ -1,6 +1,6 @@
 """`make aa`: pairs of launches with equal flags under two names, on a real vLLM (CPU build, tiny random model).
 
-    python -m tests.real.aa 20      # about 25 minutes on two cores
+    python -m tests.real.aa 20      # about 50 minutes on two cores
 
 Each pair is a session of its own, and what one learns of the noise between launches the next ones know. Exit code 1
 where more than one pair in twenty ends in *keep*: that would be a gain that nobody made.

@@ -58,8 +58,11 @@ _TITLES: Mapping[type, tuple[TaskKind, Callable[..., str]]] = {
 
 def _flags_task(state: State, experiment: ExperimentState) -> Task | None:
     """Its flags against the source of its server, where the playbook says where that is."""
-    config = config_of(state, experiment.id)
-    if config.kind not in config.source or experiment.spec.baseline == "attach":
+    server = state.playbook.server
+    overrides = (link.spec.server for link in lineage(state.experiments, experiment.id))
+    # Asked for each experiment at every decision: its whole configuration is made only where there is a task.
+    sources = (server.source, *(override.source or {} for override in overrides if override))
+    if experiment.spec.baseline == "attach" or not any(server.kind in source for source in sources):
         return None
     return Task(
         id=f"{experiment.id}/flags",
@@ -67,7 +70,7 @@ def _flags_task(state: State, experiment: ExperimentState) -> Task | None:
         kind="flags",
         title=" ".join(f"--{flag}" for flag in experiment.spec.args) or "those that it inherits",
         entry=None,
-        config=config,
+        config=config_of(state, experiment.id),
         needed=True,
     )
 

@@ -11,7 +11,7 @@ from time import perf_counter
 from agent.bench.api import Prompt
 from agent.bench.client import Exchange, Lane, Server, deadline_s
 from agent.bench.health import Gauge, Health
-from agent.bench.read import sample
+from agent.bench.read import Reader
 from agent.bench.sample import Sample, too_many_failed
 from agent.playbook.api import Api
 
@@ -84,6 +84,7 @@ class _Loop:
 
     def __init__(self, server: Server, plan: Plan, progress: Callable[[Progress], None] | None) -> None:
         self._server, self._plan, self._progress = server, plan, progress
+        self._reader = Reader(plan.api)
         self._due: deque[int] = deque()
         self._lanes: list[Lane] = []
         self._idle: list[Lane] = []
@@ -177,7 +178,7 @@ class _Loop:
 
     def _read(self, ended: tuple[Exchange, float]) -> Sample:
         exchange, scheduled_s = ended
-        return sample(exchange, self._plan.api, scheduled_s)
+        return self._reader.sample(exchange, scheduled_s)
 
     def _tick(self) -> None:
         if self._progress is None:

@@ -7,7 +7,8 @@ the line need not be decoded to know that it has text, no error, and which numbe
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.bench.api import count_of, text_of, usage_of
@@ -32,17 +33,27 @@ class Shape:
     """Fits an event where the line begins with `head` and `rest` matches behind it.
 
     `rest` takes the text, which is not empty, the rest of the line and the empty line after it, of `gap` bytes. Its
-    group 1 is the number of completion tokens, or None.
+    group 1 is the number of completion tokens, or None. `heads` matches the heads of other streams of the server, which
+    differ in their strings and numbers: an id, a time.
     """
 
     head: bytes
     rest: re.Pattern[bytes]
     gap: int
+    heads: re.Pattern[bytes]
 
     @classmethod
     def nothing(cls) -> "Shape":
         """Fits no event."""
-        return cls(b"", re.compile(rb"(?!)()"), 0)
+        never = re.compile(rb"(?!)()")
+        return cls(b"", never, 0, never)
+
+    def of(self, body: bytes, at: int) -> "Shape | None":
+        """This shape for the stream whose line at `at` differs in strings and numbers only; None where more does."""
+        found = self.heads.match(body, at)
+        if found is None or self.rest.match(body, found.end()) is None:
+            return None
+        return replace(self, head=found[0])
 
 
 def learnt(api: Api, line: bytes, after: bytes) -> Shape | None:
@@ -84,19 +95,21 @@ def _tried(api: Api, line: bytes, start: int, end: int, behind: list[re.Match[by
         if not 0 <= which < len(numbers) or not re.fullmatch(_COUNT, numbers[which][0]):
             return None  # it stands before the text, or is 0
         counted = numbers[which]
-    return Shape(line[:start], _pattern(line, end, behind, counted, gap), len(gap))
+    rest = _TEXT + _values(line, end, len(line), behind, counted) + re.escape(gap) + (b"" if counted else b"()")
+    before = [x for x in _TOKEN.finditer(line, len(b"data:")) if x.end() < start]
+    return Shape(line[:start], re.compile(rest), len(gap), re.compile(_values(line, 0, start, before, None)))
 
 
-def _pattern(
-    line: bytes, at: int, behind: list[re.Match[bytes]], counted: re.Match[bytes] | None, gap: bytes
-) -> re.Pattern[bytes]:
-    """Values may differ, keys may not: the same pattern, compiled once, serves every stream of a server."""
-    pattern = _TEXT
-    for token in behind:
+def _values(
+    line: bytes, start: int, end: int, tokens: Sequence[re.Match[bytes]], counted: re.Match[bytes] | None
+) -> bytes:
+    """A pattern of that part of a line: values may differ, keys may not. The value `counted` is a group."""
+    pattern, at = b"", start
+    for token in tokens:
         if token[2]:
             continue
         pattern += re.escape(line[at : token.start()])
         value = _STRING if token[1] else _COUNT if re.fullmatch(_COUNT, token[0]) else _NUMBER
         pattern += b"(" + value + b")" if token is counted else value
         at = token.end()
-    return re.compile(pattern + re.escape(line[at:] + gap) + (b"" if counted else b"()"))
+    return pattern + re.escape(line[at:end])

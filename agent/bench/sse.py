@@ -11,13 +11,16 @@ from agent.bench.api import CUMULATIVE, count_of, text_of, usage_of
 from agent.bench.shape import Shape, learnt
 from agent.playbook.api import Api
 
+_NONE = Shape.nothing()
+
 
 @dataclass(slots=True)
 class Stream:
     """A read stream. A token chunk is an event with text that is new.
 
     `ends` are the positions in the body where their lines end, `told` the completion tokens that each of them told.
-    `usage` is the last that the server gave, `error` what an error event said, `done` whether `[DONE]` came.
+    `usage` is the last that the server gave, `error` what an error event said, `done` whether `[DONE]` came. `shape` is
+    that of its events, where one was learnt.
     """
 
     ends: list[int] = field(default_factory=list)
@@ -25,6 +28,7 @@ class Stream:
     usage: Mapping[str, Any] | None = None
     error: str | None = None
     done: bool = False
+    shape: Shape = field(default=_NONE, compare=False)
 
     def arrivals(self, ends: list[int], stamps: list[float]) -> tuple[float, ...]:
         """When each token chunk had arrived, given the length of the body at each stamp."""
@@ -90,18 +94,18 @@ def read_plainly(api: Api, body: bytes) -> Stream:
     return reader.stream
 
 
-def read_stream(api: Api, body: bytes) -> Stream:
+def read_stream(api: Api, body: bytes, like: Shape = _NONE) -> Stream:
     """What `read_plainly` reads, without the JSON of events that differ only in their text and their numbers.
 
     Most of a stream is such events. The shape of one is learnt, then one regular expression reads the others; what
-    does not fit is read plainly, and learnt from.
+    does not fit is read plainly, and learnt from. `like` is the shape of another stream of the same server.
     """
     if api in CUMULATIVE:  # whether the text is new takes the text
         return read_plainly(api, body)
     reader = _Reader(api)
     stream = reader.stream
     ended, told = stream.ends.append, stream.told.append
-    shape, learnings, at = _NONE, 0, 0
+    shape, learnings, at = _NONE, 0, 0  # a shape's head is of one stream only
     fitted = -1  # where the last event that fitted began, if its usage is not read yet
     while at < len(body):
         head, first, gap, match = shape.head, len(shape.head), shape.gap, shape.rest.match
@@ -118,14 +122,16 @@ def read_stream(api: Api, body: bytes) -> Stream:
             fitted = -1
         # Learning costs as much as ten events: a stream whose events have no shape is not learnt from for ever.
         if reader.line(line, end) and learnings <= len(stream.ends) // 16:
-            learnings += 1
-            shape = learnt(api, line, body[end : end + 2]) or shape
+            known = like.of(body, at)
+            if known is None:
+                learnings += 1
+                known = learnt(api, line, body[end : end + 2])
+            shape = known or shape
+            like = known or like
         at = end
     _settle(stream, api, body, fitted)
+    stream.shape = like
     return stream
-
-
-_NONE = Shape.nothing()
 
 
 def _settle(stream: Stream, api: Api, body: bytes, at: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from agent.bench.client import Exchange, Lane, Server, deadline_s, first_model
 from agent.bench.http import HttpError, Response
-from agent.bench.read import sample
+from agent.bench.read import Reader
 
 TEXTS = ["Ärger ", "über ", "日本語 ", "🚀 ", 'quote " and \\n\n', "data: [DONE] ", "0\r\n\r\n", "end"]
 
@@ -19,7 +19,7 @@ async def complete(server, prompts=1, within_s=5.0, output_len=8):
     lane = Lane(server if isinstance(server, Server) else Server(server.url))
     try:
         return [
-            sample(await lane.complete("completions", "m", f"prompt {i}", output_len, within_s), "completions")
+            Reader("completions").sample(await lane.complete("completions", "m", f"prompt {i}", output_len, within_s))
             for i in range(prompts)
         ]
     finally:
@@ -53,14 +53,14 @@ def test_torn_at_every_byte(chunked, line_end):
                 response.feed(piece, now)
         assert response.complete and response.keep_alive
         assert bytes(response.body) == body
-        got = sample(Exchange(response=response, error=None, retries=0), "completions")
+        got = Reader("completions").sample(Exchange(response=response, error=None, retries=0))
         assert (got.error, got.chunks, got.prompt_tokens, got.output_tokens) == (None, len(TEXTS), 3, 21)
         assert set(got.chunk_s) <= {1.0, 2.0} and got.chunk_s == tuple(sorted(got.chunk_s))
     bytewise = Response(0.0)
     for at in range(len(wire)):
         bytewise.feed(wire[at : at + 1], float(at))
     assert bytewise.body == body
-    got = sample(Exchange(response=bytewise, error=None, retries=0), "completions")
+    got = Reader("completions").sample(Exchange(response=bytewise, error=None, retries=0))
     ends = [m.end() - 1 for m in re.finditer(rb"data: .*\n", wire)] if not chunked else None
     assert ends is None or list(got.chunk_s) == [float(x) for x in ends[1 : len(TEXTS) + 1]]
 
@@ -255,7 +255,7 @@ async def test_a_connection_closed_while_idle_is_replaced_without_a_retry(serve)
     server = await serve(handler)
     lane = Lane(Server(server.url))
     for _ in range(3):
-        assert sample(await lane.complete("completions", "m", "p", 8, 5.0), "completions").ok
+        assert Reader("completions").sample(await lane.complete("completions", "m", "p", 8, 5.0)).ok
         await asyncio.sleep(0.05)
     await lane.close()
     assert (server.connections, len(server.requests)) == (3, 3)
@@ -394,5 +394,5 @@ async def test_a_prompt_that_the_socket_does_not_take_at_once(serve):
     lane, prompt = Lane(Server(server.url)), "0123456789" * 1_000_000
     exchange = await lane.complete("completions", "m", prompt, 8, 20.0)
     await lane.close()
-    assert sample(exchange, "completions").ok
+    assert Reader("completions").sample(exchange).ok
     assert server.requests[0].body["prompt"] == prompt

@@ -85,6 +85,13 @@ def test_the_short_way_says_what_the_long_way_says(case):
     assert read_stream(api, body) == read_plainly(api, body)
 
 
+@given(bodies())
+def test_also_with_what_was_learnt_of_another_stream(case):
+    api, body = case
+    other = body.replace(b"cmpl-1", b"cmpl-2x").replace(b'"c"', b'"d"').replace(b"17", b"4")
+    assert read_stream(api, body, read_stream(api, other).shape) == read_plainly(api, body)
+
+
 @given(bodies(), st.data())
 def test_also_where_bytes_are_wrong(case, data):
     api, body = case
@@ -96,7 +103,9 @@ def test_also_where_bytes_are_wrong(case, data):
         )
         if not mangled:
             break
-    assert read_stream(api, bytes(mangled)) == read_plainly(api, bytes(mangled))
+    expected = read_plainly(api, bytes(mangled))
+    assert read_stream(api, bytes(mangled)) == expected
+    assert read_stream(api, bytes(mangled), read_stream(api, body).shape) == expected
 
 
 @pytest.mark.parametrize("shape", [vllm, llama, chat, reasoning])
@@ -108,6 +117,15 @@ def test_most_events_are_not_decoded(shape, monkeypatch):
     assert read_stream(SHAPES[shape], body) == expected
     assert len(expected.ends) == 256
     assert len(decoded) < 16
+
+
+def test_the_next_stream_of_a_server_is_not_learnt_anew(monkeypatch):
+    first, second = (
+        b"".join(b'data: {"id": "%d", "choices": [{"text": "a"}]}\n\n' % number for _ in range(64)) for number in (7, 8)
+    )
+    like = read_stream("completions", first).shape
+    monkeypatch.setattr(sse, "learnt", None)
+    assert read_stream("completions", second, like) == read_plainly("completions", second)
 
 
 def test_a_server_whose_events_have_no_shape_is_not_learnt_from_for_ever(monkeypatch):

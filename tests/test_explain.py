@@ -55,6 +55,13 @@ def test_the_kind_of_server_is_found(sample: Sample) -> None:
     assert sample.category == "cli-arguments" or kind_of(sample.log.encode()) == sample.server
 
 
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_the_cause_is_not_set_aside_too(sample: Sample, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log").write_text(sample.log)
+    _, answer = told(capsys, str(tmp_path / "log"))
+    assert answer["root_line_number"] not in [aside["line"] for aside in answer["set_aside"]]
+
+
 def test_a_healthy_log_is_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "log").write_text(HEALTHY.log)
     code, answer = told(capsys, str(tmp_path / "log"))

@@ -87,7 +87,6 @@ def _failed(engine: LogEngine, best: cause.Judged, judged: Sequence[cause.Judged
     category = cause.category_of(best, phase)
     if category == "port-in-use":
         phase, ready = Phase.HTTP_START, False
-    near = tuple(one.root for one in judged if one.root is not best.root)
     fault = best.fault
     return Diagnosis(
         outcome="hung" if category == "hang-watchdog" else "failed",
@@ -100,7 +99,7 @@ def _failed(engine: LogEngine, best: cause.Judged, judged: Sequence[cause.Judged
         was_ready=ready or phase is Phase.SERVING,
         means=fault.means if fault is not None else "",
         remedies=fault.remedies if fault is not None else (),
-        aside=_aside(judged, near and best),
+        aside=_aside(judged, best.root),
     )
 
 
@@ -110,8 +109,9 @@ def _around(engine: LogEngine, line: Record) -> list[Record]:
     ]
 
 
-def _aside(judged: Sequence[cause.Judged], best: object) -> tuple[tuple[Record, str], ...]:
-    others = [one for one in judged if one is not best]
+def _aside(judged: Sequence[cause.Judged], root: Record | None) -> tuple[tuple[Record, str], ...]:
+    """What was taken for no cause; several suspects may have theirs in the line of the `root`."""
+    others = [one for one in judged if root is None or one.root.number != root.number]
     return tuple((one.root, one.aside or "later than the cause, or less telling") for one in others)[:20]
 
 
@@ -161,7 +161,7 @@ def _without_cause(
         reason = f"{killed if exit_code in (-9, 137) else f'exited with code {exit_code}'}; {said}"
     return Diagnosis(
         outcome="failed", category=category, phase=phase, reason=one_line(reason), rank=rank, root=line,
-        was_ready=ready, means="The log does not name the cause.", remedies=LOOK_OUTSIDE, aside=_aside(judged, None),
+        was_ready=ready, means="The log does not name the cause.", remedies=LOOK_OUTSIDE, aside=_aside(judged, line),
     )  # fmt: skip
 
 

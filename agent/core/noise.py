@@ -18,7 +18,7 @@ FlagSet = Sequence[Sequence[float]]
 
 ASSUMED = LaunchNoise(sd=0.015, degrees=3.0)
 """What is assumed before anything is measured: 1 to 2 % is usual between starts of one server. Three degrees of freedom
-let a single launch decide a loss of 10 % or a gain of 18 %, not less."""
+let a single launch decide a loss of 10 %, not less; a gain waits until something is measured (`verdict.py`)."""
 
 LEAST_DEGREES = 2.0
 """What was measured counts as at least so many degrees of freedom, the assumption steadying it: Student's t with one

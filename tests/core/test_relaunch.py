@@ -44,12 +44,28 @@ def planned(world: World) -> list[tuple[str, str, int]]:
     return [(e.experiment, e.of, e.number) for e in world.events if isinstance(e, ev.LaunchPlanned)]
 
 
-@pytest.mark.parametrize(("speed", "word"), [(170.0, "keep"), (50.0, "worse")])
-def test_an_effect_far_outside_the_noise_needs_one_launch(world: World, speed: float, word: str) -> None:
-    world.speeds = {"idea": speed}
+def test_a_loss_far_outside_the_assumed_noise_needs_one_launch(world: World) -> None:
+    world.speeds = {"idea": 50.0}
     state = world.play(book({"id": "idea"}))
-    assert (verdict(state).word, world.launched()) == (word, ["base", "idea"])
+    assert (verdict(state).word, world.launched()) == ("worse", ["base", "idea"])
     assert "launch noise assumed 1.5%" in verdict(state).reason
+
+
+def test_no_gain_is_kept_on_an_assumption(world: World) -> None:
+    """Where launches of one flag set differ by 15 %, one of each may differ by as much and mean nothing."""
+    world.speeds = {"first": 170.0, "second": 170.0}
+    state = world.play(book({"id": "first"}, {"id": "second"}))
+    plan = next(e for e in world.events if isinstance(e, ev.LaunchPlanned))
+    assert (plan.experiment, plan.of, plan.parent.word) == ("first", "base", "inconclusive")
+    assert plan.parent.reason.startswith("likely +69.9%") and "assumed" in plan.parent.reason
+    assert {verdict(state, name).word for name in ("first", "second")} == {"keep"}
+    assert world.launched() == ["base", "first", "second", "base"], "one more launch serves all, and later sessions"
+
+
+def test_where_the_noise_is_known_a_gain_far_outside_needs_one_launch(world: World) -> None:
+    world.speeds = {"idea": 170.0}
+    state = world.play(book({"id": "idea"}), noise=STILL)
+    assert (verdict(state).word, world.launched()) == ("keep", ["base", "idea"])
 
 
 def test_with_earlier_sessions_a_small_effect_needs_one_launch(world: World) -> None:
@@ -235,7 +251,7 @@ def test_another_client_version_is_not_compared_and_the_reference_is_launched_ag
     once, again = upgraded(1), upgraded(3)
     assert verdict(once).word == "inconclusive" and "not comparable" in verdict(once).reason
     assert verdict(again).word == "keep"
-    assert [launch.experiment for launch in again.launches.values()] == ["base", "idea", "base"]
+    assert [launch.experiment for launch in again.launches.values()] == ["base", "idea", "base", "base"]
 
 
 def test_a_contract_is_the_workload_and_the_client() -> None:

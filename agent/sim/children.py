@@ -61,8 +61,11 @@ class Children:
 
     def _rank(self, rank: int) -> dict[str, Any]:
         args = self.setting.args
-        parts = [f"TP{rank}"] if self.setting.ranks > 1 else []
-        parts += [f"EP{rank * int(args['ep_size']) // self.setting.ranks}"] if args["ep_size"] > 1 else []
+        width = self.setting.ranks // int(args["pp_size"])
+        stage, shard = divmod(rank, width)
+        parts = [f"PP{stage}"] if args["pp_size"] > 1 else []
+        parts += [f"TP{shard}"] if width > 1 else []
+        parts += [f"EP{shard * int(args['ep_size']) // width}"] if args["ep_size"] > 1 else []
         return {
             "rank": rank,
             "title": "_".join(["sglang::scheduler", *parts]),

@@ -24,7 +24,9 @@ class Decoder:
         self.limit = int(setting.args["max_running_requests"] or 2048)
         self.slots = asyncio.Semaphore(self.limit)
         self.prefill = asyncio.Lock()
-        self.accept = setting.outcome.spec_accept
+        self.accept, self.pace, self.most = setting.outcome.spec_accept, setting.outcome.pace, setting.rows
+        self.verified = self.accept is not None
+        """Whether a draft was verified since the last flush: then there is an average to tell."""
         self.running = 0
         self.round_began = 0.0
         self.new_round()
@@ -35,11 +37,11 @@ class Decoder:
         self.round_began = time.monotonic()
 
     def share(self) -> float:
-        """Tokens/s of each running request now: the total grows sublinearly with their number."""
+        """Tokens/s of each running request now."""
         if time.monotonic() - self.round_began > ROUND_S:
             self.new_round()
         count = max(1, self.running)
-        return float(self.rate * self.round_factor * count ** (self.rates.concurrency_exponent - 1))
+        return self.rate * self.round_factor * self.pace.tok_s(count) / self.pace.tok_s()
 
     async def generate(self, new_prompt_tokens: int, count: int) -> AsyncGenerator[int, None]:
         """Token counts, each when its tokens are due: one after the prefill, then one chunk after the other."""
@@ -53,6 +55,7 @@ class Decoder:
                 factor = 1 + self.random.gauss(0, self.noise_sd * REQUEST_SHARE)
                 deadline = time.monotonic()
                 yield 1
+                self.verified = self.accept is not None
                 for size in self._sizes(count - 1):
                     deadline += size / (self.share() * factor)
                     await asyncio.sleep(max(0.0, deadline - time.monotonic()))
@@ -69,14 +72,15 @@ class Decoder:
         return time.monotonic() - began
 
     def _sizes(self, total: int) -> list[int]:
-        """Chunk sizes: single tokens, or under speculation 1 to 4 whose mean is the accept length."""
+        """Chunk sizes: single tokens, or under speculation what passes yield, whose mean is the accept length."""
         if self.accept is None:
             return [1] * total
         sizes: list[int] = []
         done, due = 0, 0.0
         while done < total:
             due += self.accept
-            size = min(max(1, round(due) - done + self.random.choice((-1, 0, 1))), total - done)
+            wanted = round(due) - done + self.random.choice((-1, 0, 1))
+            size = min(max(1, wanted), self.most, total - done)
             sizes.append(size)
             done += size
         return sizes

@@ -101,18 +101,18 @@ class Service:
             "memory_usage": {
                 "weight": memory.weights_gib,
                 "kvcache": memory.kv_gib,
-                "token_capacity": setting.world.max_total_tokens,
+                "token_capacity": setting.tokens,
                 "graph": memory.graph_gib,
             },
             "effective_max_running_requests_per_dp": self.decoder.limit,
         }
-        if setting.outcome.spec_accept is not None:
+        if self.decoder.verified:
             state["avg_spec_accept_length"] = setting.outcome.spec_accept
         return json_reply(
             {
                 **setting.args,
                 "status": "ready" if self.ready else "starting",
-                "max_total_num_tokens": setting.world.max_total_tokens,
+                "max_total_num_tokens": setting.tokens,
                 "internal_states": [state],
                 "version": setting.environment.version,
                 "simulated": True,
@@ -125,6 +125,7 @@ class Service:
             return text_reply("Flush cache failed: there are running requests.\n", 400)
         self.cache.flush()
         self.decoder.new_round()
+        self.decoder.verified = False
         append(self.ledger, "flush")
         return text_reply("Cache flushed.\nPlease check backend logs for more details.\n")
 
@@ -152,28 +153,22 @@ class Service:
         return handler
 
     def busy(self, change: int) -> None:
-        """Count a request in or out; nvidia-smi of the host shows a busy GPU while any runs."""
+        """Count a request in or out; while any runs, nvidia-smi of the host shows busy GPUs, which may wait."""
         self.requests += change
         mark = self.root / ".sim" / "busy" / str(os.getpid())
         if self.requests == 1 and change == 1:
-            mark.touch()
+            mark.write_text(f"{self.setting.outcome.pace.waiting():.3f}")
         elif self.requests == 0:
             mark.unlink(missing_ok=True)
 
     def prefill_line(self, new: int, cached: int) -> str:
         """The scheduler's line about a prefill."""
-        return (
-            f"Prefill batch, #new-seq: 1, #new-token: {new}, #cached-token: {cached}, token usage: 0.00, "
-            f"#running-req: {self.decoder.running}, #queue-req: 0, "
-        )
+        speed = self.setting.world.rates.prefill_tok_s
+        return self.setting.words.prefill_line(new, cached, self.decoder.running, speed)
 
     def decode_line(self, tokens: int, steps: int, seconds: float) -> str:
         """The scheduler's line about the last decode steps."""
         self.last_rate = round(tokens / seconds * max(1, self.decoder.running), 2) if seconds > 0 else 0.0
-        accept = (
-            "" if self.setting.outcome.spec_accept is None else f"accept len: {tokens / steps:.2f}, accept rate: 0.65, "
-        )
-        return (
-            f"Decode batch, #running-req: {self.decoder.running}, #token: {tokens}, token usage: 0.00, {accept}"
-            f"cuda graph: True, gen throughput (token/s): {self.last_rate:.2f}, #queue-req: 0, "
-        )
+        accept = None if self.setting.outcome.spec_accept is None else tokens / steps
+        running, rows = self.decoder.running, self.setting.rows
+        return self.setting.words.decode_line(running, tokens, self.last_rate, accept, rows)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent.sim.world import Fail, Raised
+from agent.sim.effects import Fail, Raised
 
 Frame = tuple[str, ...]
 

@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from agent.sim import venvs
-from agent.sim.world import Model, World, parse_world, read_world
+from agent.sim.facts import driver_options
+from agent.sim.parts import Gpu, Model
+from agent.sim.world import World, parse_world, read_world
 
 WORLDS = Path(__file__).resolve().parent / "worlds"
 
@@ -52,6 +55,7 @@ def create_host(
     (state / "world.json").write_text(json.dumps(data))
     (state / "SIMULATED").write_text(f"world {parsed.name}: everything on this machine is simulated\n")
     _write_commands(root, parsed)
+    _write_proc(root, parsed.gpu)
     _write_models(root, parsed.models)
     if not (root / "venv").exists():
         name = parsed.default_environment()
@@ -90,9 +94,19 @@ def _write_commands(root: Path, world: World) -> None:
         venvs.write_script(bin_folder / name, default / "python3", first=first)
     for name in ("sglang", "pip", "pip3"):
         venvs.write_script(bin_folder / name, default / name)
-    cuda = world.environments[world.default_environment()].cuda
-    text = f"nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release {cuda}, V{cuda}.93\n"
-    venvs.write_script(bin_folder / "nvcc", "true", first=f"printf %s {shlex.quote(text)}\n")
+    venvs.write_nvcc(bin_folder / "nvcc", world.environments[world.default_environment()].cuda)
+    mapped = f'case "$1" in /proc/driver/*|/proc/cmdline) set -- {shlex.quote(str(root))}"$1";; esac\n'
+    venvs.write_script(bin_folder / "cat", shutil.which("cat") or "/bin/cat", first=mapped)
+
+
+def _write_proc(root: Path, gpu: Gpu) -> None:
+    """What `cat` of this host shows of the kernel: its command line, the driver and its options."""
+    driver = root / "proc" / "driver" / "nvidia"
+    driver.mkdir(parents=True, exist_ok=True)
+    (root / "proc" / "cmdline").write_text("BOOT_IMAGE=/vmlinuz ro iommu=pt\n")
+    (driver / "version").write_text(f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {gpu.driver}\n")
+    lines = (f"{name}: {value}\n" for name, value in sorted(driver_options(gpu).items()))
+    (driver / "params").write_text("".join(lines))
 
 
 def _python(module: str, function: str) -> list[str | Path]:

@@ -10,12 +10,13 @@ from typing import Any
 
 from agent.sim import failures
 from agent.sim.children import gpu_of_rank
+from agent.sim.effects import Fail, Raised
 from agent.sim.plan import Setting
 from agent.sim.procs import pass_time, read_gpu_states
 from agent.sim.rules import Outcome, outcome_of
 from agent.sim.server import Launcher
 from agent.sim.venvs import SITE, load_site
-from agent.sim.world import Fail, Raised, World
+from agent.sim.world import World
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ def serve(server_args: Any) -> None:
     logger.info("server_args=%r", server_args)
     outcome = _with_dirty_gpus(root, world, outcome, args)
     setting = Setting(world, world.environments[environment], outcome, args, site, _shards(root, world, args))
+    for text in setting.words.resolved():
+        logger.info("%s", text)
     pass_time(root / ".sim" / "ledger.jsonl", "config", world.seconds("config"))
     raise SystemExit(asyncio.run(_run(root, setting, environment)))
 
@@ -56,7 +59,7 @@ def _shards(root: Path, world: World, args: dict[str, Any]) -> int:
 
 def _with_dirty_gpus(root: Path, world: World, outcome: Outcome, args: dict[str, Any]) -> Outcome:
     """Memory that another server still holds decides the fate of this one, whatever its flags are."""
-    ranks = world.ranks or int(args["tp_size"])
+    ranks = world.ranks or int(args["tp_size"]) * int(args["pp_size"])
     held = dict.fromkeys((gpu_of_rank(rank, args) for rank in range(ranks)), 0)
     for state in read_gpu_states(str(root / ".sim" / "gpu")):
         if state["gpu"] in held:

@@ -1,7 +1,6 @@
 """nvidia-smi of a simulated host: what living ranks hold, in the formats of the real tool."""
 
 import json
-import os
 import sys
 from typing import Any
 
@@ -33,7 +32,9 @@ def main() -> None:
     states = read_gpu_states(f"{root}/.sim/gpu")
     options = dict(item.partition("=")[::2] for item in arguments if item.startswith("--"))
     chosen = _chosen(world, arguments, options)
-    if arguments[:1] == ["topo"]:
+    if arguments[:2] == ["topo", "-p2p"]:
+        text = peers(world)
+    elif arguments[:1] == ["topo"]:
         text = topology(world)
     elif "-L" in arguments or "--list-gpus" in options:
         text = "".join(f"GPU {gpu}: {world.gpu.name} (UUID: {uuid(gpu)})\n" for gpu in chosen)
@@ -89,8 +90,11 @@ def facts(world: World, root: str, states: list[dict[str, Any]], gpu: int) -> di
     """All fields of one GPU, without units."""
     mine = [state for state in states if state["gpu"] == gpu]
     used = sum(state["used_mib"] for state in mine)
-    busy = any(os.path.exists(f"{root}/.sim/busy/{state['launcher']}") for state in mine)  # noqa: PTH110
-    clock, watts = ("2430", world.gpu.power_w * 0.55) if busy else ("180", 32.0 + 60.0 * bool(mine))
+    waiting = [share for state in mine if (share := _waiting(f"{root}/.sim/busy/{state['launcher']}")) is not None]
+    busy = bool(waiting)
+    # Half of the limit is what decoding draws; 0.21 of it where half of the time is waiting (rtx6kpro#25).
+    working = world.gpu.power_w * max(0.2, 0.55 - 0.62 * max(waiting, default=0.0))
+    clock, watts = ("2430", working) if busy else ("180", 32.0 + 60.0 * bool(mine))
     total, total_used = world.gpu.memory_mib, used + 4 * bool(mine)
     utilization = "97" if busy else "0"
     return {
@@ -130,6 +134,15 @@ def facts(world: World, root: str, states: list[dict[str, Any]], gpu: int) -> di
     }
 
 
+def _waiting(mark: str) -> float | None:
+    """The fraction of time in which a busy server's GPUs wait; None where it has nothing to do."""
+    try:
+        with open(mark) as file:  # noqa: PTH123  (started often, once a second)
+            return float(file.read() or 0)
+    except FileNotFoundError:
+        return None
+
+
 def bus(gpu: int) -> str:
     """PCI address of a GPU."""
     return f"00000000:{0x11 + 0x10 * gpu:02X}:00.0"
@@ -147,6 +160,13 @@ def topology(world: World) -> str:
         node = row // per_node
         lines.append("\t".join([names[row], *cells, f"{node * 64}-{node * 64 + 63}", str(node), "\tN/A"]))
     return "\n".join([*lines, "", LEGEND])
+
+
+def peers(world: World) -> str:
+    """The answer to `topo -p2p r`: what the driver says of peer access, which is no proof that it works."""
+    names = [f"GPU{gpu}" for gpu in range(world.gpu.count)]
+    rows = ["\t".join([name, *(" X " if name == other else "OK" for other in names)]) for name in names]
+    return "\n".join(["\t".join(["", *names]), *rows, "", PEER_LEGEND])
 
 
 def _link(world: World, row: int, column: int, per_node: int) -> str:
@@ -204,6 +224,16 @@ def _title(pid: int) -> str:
         return "[Not Found]"
 
 
+PEER_LEGEND = """Legend:
+
+  X    = Self
+  OK   = Status Ok
+  CNS  = Chipset not supported
+  GNS  = GPU not supported
+  TNS  = Topology not supported
+  NS   = Not supported
+  U    = Unknown
+"""
 LEGEND = """Legend:
 
   X    = Self

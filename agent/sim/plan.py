@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.sim.dialect import Dialect, dialect_of
+from agent.sim.dialect import Dialect, cache_dtype, dialect_of
 from agent.sim.failures import rank_traceback
+from agent.sim.parts import Environment
 from agent.sim.rules import Outcome
-from agent.sim.world import Environment, World
+from agent.sim.world import World
 
 GIB = 1024
 RANK_LAG_S = 0.003
+DEFAULT_MAX_BS = 512
+MULTITHREADED = "Multi-thread loading shards"
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,27 @@ class Setting:
     @property
     def ranks(self) -> int:
         """Number of rank processes."""
-        return self.world.ranks or int(self.args["tp_size"])
+        return self.world.ranks or int(self.args["tp_size"]) * int(self.args["pp_size"])
+
+    @property
+    def rows(self) -> int:
+        """Tokens that one request puts into a step: those that a verify pass checks, else one."""
+        drafted = self.args["speculative_num_draft_tokens"] if self.args["speculative_algorithm"] else None
+        return int(drafted or 1)
+
+    @property
+    def words(self) -> Dialect:
+        """How this version words its log."""
+        return dialect_of(self.environment.generation)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the KV cache."""
+        return int(self.world.max_total_tokens * self.outcome.kv)
+
+    def seconds(self, phase: str) -> float:
+        """Real seconds of a phase of the load."""
+        return self.world.seconds(phase) * self.outcome.load.get(phase, 1.0)
 
 
 def capture_sizes(max_bs: int, speculative: bool) -> list[int]:
@@ -44,15 +67,16 @@ def capture_sizes(max_bs: int, speculative: bool) -> list[int]:
     return [size for size in sizes if size <= max_bs]
 
 
-def max_capture_size(args: dict[str, Any]) -> int:
-    """The largest captured batch size, whatever this version calls the flag."""
-    value = args.get("cuda_graph_max_bs") or args.get("cuda_graph_max_bs_decode")
-    return int(value or 160)
+def asked_sizes(args: dict[str, Any], speculative: bool) -> list[int]:
+    """The batch sizes that the flags ask for, whatever this version calls them."""
+    listed = args.get("cuda_graph_bs") or args.get("cuda_graph_bs_decode")
+    largest = args.get("cuda_graph_max_bs") or args.get("cuda_graph_max_bs_decode")
+    return sorted(map(int, listed)) if listed else capture_sizes(int(largest or DEFAULT_MAX_BS), speculative)
 
 
 def rank_steps(setting: Setting, rank: int) -> list[dict[str, Any]]:
     """All phases of one rank."""
-    steps = [*_phases(setting, dialect_of(setting.environment.dialect), rank)]
+    steps = [*_phases(setting, setting.words, rank)]
     for step in steps:
         _apply_rules(setting, step, rank)
     return steps
@@ -63,7 +87,9 @@ def _phases(setting: Setting, words: Dialect, rank: int) -> Iterator[dict[str, A
     context = memory.context_gib
     loaded = context + memory.weights_gib
     pooled, captured = loaded + memory.kv_gib, loaded + memory.kv_gib + memory.graph_gib
-    yield _step(setting, "dist-init", words.dist_begin(rank), words.dist_end(context), (0, context))
+    yield _step(
+        setting, "dist-init", words.dist_begin(rank, setting.environment.nccl), words.dist_end(context), (0, context)
+    )
     yield _load(setting, words, context, loaded)
     yield _step(
         setting,
@@ -74,15 +100,15 @@ def _phases(setting: Setting, words: Dialect, rank: int) -> Iterator[dict[str, A
     )
     if setting.speculative and words.draft_loads_first:
         yield _draft_load(setting, words, loaded)
-    tokens = setting.world.max_total_tokens
-    lines = words.kv_lines(rank, tokens, memory.kv_gib, free - pooled)
+    dtype, tokens = cache_dtype(setting.args["kv_cache_dtype"]), setting.tokens
+    lines = words.kv_lines(rank, dtype, tokens, memory.kv_gib, free - pooled)
     yield _step(setting, "kv-cache", [], lines, (loaded, pooled))
     kinds = words.captures(setting.speculative)
     yield _capture(setting, words, kinds[0], "graph-capture", (pooled, captured), 1.0)
     if setting.speculative:
         if not words.draft_loads_first:
             yield _draft_load(setting, words, captured)
-            lines = words.kv_lines(rank, tokens, 0.16, free - captured - memory.draft_gib)
+            lines = words.kv_lines(rank, dtype, tokens, 0.16, free - captured - memory.draft_gib)
             yield _step(setting, "kv-cache", [], lines)
         for kind in kinds[1:]:
             held = captured + memory.draft_gib
@@ -100,7 +126,7 @@ def _step(
 ) -> dict[str, Any]:
     return {
         "phase": phase,
-        "seconds": setting.world.seconds(phase) * share,
+        "seconds": setting.seconds(phase) * share,
         "begin": begin,
         "end": end,
         "memory": None if memory is None else (memory[0] * GIB, memory[1] * GIB),
@@ -122,14 +148,16 @@ def _load(setting: Setting, words: Dialect, low: float, high: float) -> dict[str
 
 def _draft_load(setting: Setting, words: Dialect, low: float) -> dict[str, Any]:
     high = low + setting.world.memory.draft_gib
-    begin = words.load_begin(_free(setting) - low)
+    begin = [*words.draft_begin(), words.load_begin(_free(setting) - low)]
     end = words.load_end("LlamaForCausalLMEagle3", _free(setting) - high, high - low)
-    return {**_step(setting, "draft-load", [begin], [end], (low, high)), "bar": _shard_bar(setting, 1)}
+    bar = None if setting.args["load_format"] == "dummy" else _shard_bar(setting, 1)
+    return {**_step(setting, "draft-load", begin, [end], (low, high)), "bar": bar}
 
 
 def _shard_bar(setting: Setting, total: int) -> dict[str, Any]:
-    newline = setting.environment.bar_newline
-    return {"style": "shards", "desc": setting.environment.bar, "total": total, "newline": newline}
+    threads = "enable_multithread_load" in setting.args["model_loader_extra_config"]
+    name = MULTITHREADED if threads else setting.words.bar
+    return {"style": "shards", "desc": name, "total": total, "newline": setting.words.bar_newline}
 
 
 def _capture(
@@ -138,8 +166,10 @@ def _capture(
     free = _free(setting)
     if setting.args.get("disable_cuda_graph"):
         return _step(setting, phase, [], [], (memory[0], memory[0]), share=0)
-    sizes = capture_sizes(max_capture_size(setting.args), setting.speculative)
-    begin = words.capture_begin(kind, sizes, free - memory[0])
+    sizes = asked_sizes(setting.args, setting.speculative)
+    share *= len(sizes) / len(capture_sizes(DEFAULT_MAX_BS, setting.speculative))
+    rows = setting.rows if kind == "target verify" else 1
+    begin = words.capture_begin(kind, sizes, rows, free - memory[0])
     end = words.capture_end(kind, memory[1] - memory[0], free - memory[1])
     items = [
         f"bs={size} avail_mem={free - memory[0] - (memory[1] - memory[0]) * index / len(sizes):.2f} GB"

@@ -116,7 +116,8 @@ class Rank:
         for line in step["end"]:
             self.log(line.replace("{elapsed}", f"{time.monotonic() - self.begins[-1 - step['since']]:.2f}"))
         if self.plan["rank"] == 0:
-            procs.append(self.plan["ledger"], "phase", phase=step["phase"], start=began, end=time.time())
+            times = {"launcher": self.plan["launcher"], "start": began, "end": time.time()}
+            procs.append(self.plan["ledger"], "phase", phase=step["phase"], **times)
 
     def progress(self, step: dict[str, Any], begin: float, end: float) -> None:
         """Pass the time of a phase: grow the memory and draw the bar of rank 0."""

@@ -11,13 +11,13 @@ from pathlib import Path
 from agent.sim import failures
 from agent.sim.children import Children
 from agent.sim.decode import Decoder
+from agent.sim.effects import Raised
 from agent.sim.endpoints import Service
 from agent.sim.ledger import read_ledger
 from agent.sim.plan import Setting
 from agent.sim.procs import append
 from agent.sim.rules import launch_rate
 from agent.sim.web import bind
-from agent.sim.world import Raised
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +46,10 @@ class Launcher:
         identity = " ".join([environment, *variables, *shown]).replace(str(self.root), "~")
         ordinal = sum(r["kind"] == "rate" and r["identity"] == identity for r in read_ledger(self.ledger))
         rate = launch_rate(self.world, self.setting.outcome, identity, ordinal)
-        accept = self.setting.outcome.spec_accept
-        append(self.ledger, "rate", tok_s=rate, identity=identity, ordinal=ordinal, spec_accept=accept)
+        outcome, pace = self.setting.outcome, self.setting.outcome.pace
+        truth = {"step_s": pace.step_s(), "accept": pace.accept, "allreduces": pace.count, "kernel": outcome.kernel}
+        truth |= {"allreduce_s": pace.allreduce_s() if pace.count else 0.0, "spec_accept": outcome.spec_accept}
+        append(self.ledger, "rate", tok_s=rate, identity=identity, ordinal=ordinal, **truth)
         return rate
 
     async def run(self) -> int:
@@ -67,7 +69,8 @@ class Launcher:
 
     async def _main(self) -> None:
         await self.children.loaded.wait()
-        self.children.log(self._capacity_line())
+        for line in (self._capacity_line(), *self.setting.words.scheduler_ready()):
+            self.children.log(line)
         began = time.time()
         await asyncio.sleep(self.world.seconds("http-start"))
         append(self.ledger, "phase", phase="http-start", start=began, end=time.time())
@@ -93,7 +96,7 @@ class Launcher:
         used = memory.context_gib + memory.weights_gib + memory.kv_gib + memory.graph_gib
         free = self.world.gpu.memory_mib / 1024 - used
         return (
-            f"max_total_num_tokens={self.world.max_total_tokens}, chunked_prefill_size={args['chunked_prefill_size']}, "
+            f"max_total_num_tokens={self.setting.tokens}, chunked_prefill_size={args['chunked_prefill_size']}, "
             f"max_prefill_tokens={args['max_prefill_tokens']}, max_running_requests={self.service.decoder.limit}, "
             f"context_len={args['context_length'] or 262144}, available_gpu_mem={free:.2f} GB"
         )

@@ -11,8 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+from agent.sim.parts import Environment
 from agent.sim.procs import append
-from agent.sim.world import Environment, World, parse_world
+from agent.sim.world import World, parse_world
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TREES = Path(__file__).resolve().parent / "trees"
@@ -35,8 +36,9 @@ def create_venv(folder: Path, root: Path) -> None:
         link.unlink(missing_ok=True)
         link.symlink_to(real)
     (folder / "pyvenv.cfg").write_text(f"home = {real.parent}\ninclude-system-site-packages = false\n")
-    (folder / "lib" / version / "site-packages" / "simulated.pth").write_text(f"{site}\n{CHECKOUT}\n")
-    (folder / ".sim.json").write_text(json.dumps({"root": str(root), "environment": None, "torch": None, "cuda": None}))
+    paths = f"{site}\n{CHECKOUT}\nimport agent.sim.startup\n"
+    (folder / "lib" / version / "site-packages" / "simulated.pth").write_text(paths)
+    (folder / ".sim.json").write_text(json.dumps({"root": str(root), "environment": None}))
     (site / "pip").mkdir(exist_ok=True)
     (site / "pip" / "__main__.py").write_text("from agent.sim.venvs import pip\n\npip()\n")
     for name in ("pip", "pip3"):
@@ -52,7 +54,7 @@ def write_script(path: Path, *command: str | Path, first: str = "") -> None:
 def install(folder: Path, name: str, environment: Environment) -> None:
     """Put the server of an environment into a venv."""
     site = folder / SITE
-    for tree in ("common", environment.tree):
+    for tree in ("common", f"sglang-{environment.generation}"):
         for source in sorted((TREES / tree).rglob("*.txt")):
             target = site / source.relative_to(TREES / tree).with_suffix("")
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -61,19 +63,37 @@ def install(folder: Path, name: str, environment: Environment) -> None:
         info = site / f"{package.replace('-', '_')}-{version}.dist-info"
         info.mkdir(exist_ok=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+    for module in environment.packages:
+        (site / module).mkdir(exist_ok=True)
+        (site / module / "__init__.py").touch()
+    for package, version in (("sglang", environment.version), ("flashinfer", environment.flashinfer)):
+        (site / package / "version.py").write_text(f'__version__ = "{version}"\n')
+    if environment.nvcc:
+        compiler = site / "nvidia" / f"cu{environment.nvcc.partition('.')[0]}" / "bin"
+        compiler.mkdir(parents=True, exist_ok=True)
+        write_nvcc(compiler / "nvcc", environment.nvcc)
     site_info = json.loads((folder / ".sim.json").read_text())
-    site_info |= {"environment": name, "torch": environment.torch, "cuda": environment.cuda}
-    (folder / ".sim.json").write_text(json.dumps(site_info))
+    told = {"environment": name, "torch": environment.torch, "cuda": environment.cuda, "nccl": environment.nccl}
+    (folder / ".sim.json").write_text(json.dumps(site_info | told))
     write_script(folder / "bin" / "sglang", folder / "bin" / "python3", "-m", "sglang.cli.main")
+
+
+def write_nvcc(path: Path, version: str) -> None:
+    """A compiler of CUDA that only tells its version."""
+    text = f"nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release {version}, V{version}.93\n"
+    write_script(path, "true", first=f"printf %s {shlex.quote(text)}\n")
 
 
 def packages(environment: Environment) -> dict[str, str]:
     """What pip lists in an environment: distribution name to version."""
-    return {
+    listed = {
         "sglang": environment.version,
         "flashinfer-python": environment.flashinfer,
         "torch": environment.torch,
+        f"nvidia-nccl-cu{environment.cuda.partition('.')[0]}": environment.nccl,
     }
+    compiler = {"nvidia-cuda-nvcc": environment.nvcc} if environment.nvcc else {}
+    return {**listed, **compiler, **{name.replace("_", "-"): version for name, version in environment.packages.items()}}
 
 
 def load_site(prefix: Path) -> tuple[Path, str | None, World]:
@@ -91,10 +111,11 @@ def python_venv() -> None:
         raise SystemExit(
             "usage: venv [-h] ENV_DIR [ENV_DIR ...]\nvenv: error: the following arguments are required: ENV_DIR"
         )
+    began = time.time()
     time.sleep(parse_world(json.loads((root / ".sim" / "world.json").read_text())).seconds("venv"))
     for folder in folders:
         create_venv(Path(folder).absolute(), root)
-        append(root / ".sim" / "ledger.jsonl", "venv", folder=str(Path(folder).absolute()))
+        append(root / ".sim" / "ledger.jsonl", "venv", start=began, folder=str(Path(folder).absolute()))
 
 
 def pip() -> None:

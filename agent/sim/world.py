@@ -7,33 +7,43 @@ ValueError with the key's name. Everything but `name` has a default.
     name: story
     speed: 70                   # a ten minute load takes about nine seconds
     seed: 1                     # of the noise and of the generated text
-    gpu: {count: 8, name: ..., compute_cap: "12.0", memory_mib: 97887, driver: ..., power_w: 600}
-    topology: {nvlink: 0, numa_nodes: 2, switch_size: 2}      # nvlink: links of each pair; 0 is PCIe only
+    gpu: {count: 8, name: ..., compute_cap: "12.0", memory_mib: 97887, driver: ..., power_w: 600,
+          driver_options: {RegistryDwords: '"ForceP2P=0x11"'}}
+    topology: {nvlink: 0, nvswitch: false, numa_nodes: 2, switch_size: 2}    # nvlink: links of each pair, 0: PCIe
     models: [{path: models/x, shards: 64, config: {...}}]      # folders with a config.json, an index and shard files
     environments:               # the first one is installed at ~/venv; the others by `pip install` of one of `install`
-      default: {version: 0.5.9, cuda: "12.8", torch: ..., flashinfer: ..., tree: sglang-0.5.9, dialect: "0.5.9",
-                install: [], bar: Multi-thread loading shards, bar_newline: false, crash_settle: 0,
+      default: {version: 0.5.9, cuda: "12.8", torch: ..., flashinfer: ..., nccl: 2.27.5, nvcc: "", install: [],
+                packages: {deep_ep: 1.2.1}, facts: {...}, crash_settle: 0,
                 dead_rank: exit}                              # or `hang`: a rank that dies while loading is not noticed
+    facts: {nccl_transport: shm}                              # what laws ask for and nothing else tells
     phases: {import: 12, args: 2, dist-init: 12, load-weights: 420, repack: 20, kv-cache: 3, graph-capture: 95,
              draft-load: 20, draft-capture: 30, http-start: 1, warmup: 6, venv: 5, pip: 180, ...}
     memory: {weights_gib: 74.4, kv_gib: 9.5, graph_gib: 1.2, draft_gib: 1.0, context_gib: 0.6}     # of each rank
     rates: {tok_s: 89.5, concurrency_exponent: 0.75, prefill_tok_s: 9000, ttft: 0.045, token_speed: 1}
+    step: {compute_ms: 7.8, allreduces: 122, row_bytes: 14336, draft_ms: 2.4, accept: 0.72,
+           kernels: {nccl: {14336: 28, 57344: 200}}}          # instead of rates.tok_s: see parts.py and pace.py
     noise: {launch_sd: 0.007, round_sd: 0.007}                # relative standard deviations
     max_total_tokens: 240000    # of the KV cache
     shards: 64                  # steps of the weight bar, where no folder under `models` says how many
-    ranks: null                 # rank processes; null means --tp-size
+    ranks: null                 # rank processes; null means --tp-size times --pp-size
     pdeathsig: true             # false: ranks outlive a killed launcher by `orphan_limit_s` real seconds
     orphan_limit_s: 120
     answers: {capital of France: Paris}                       # prompt fragment -> first words of the generated text
     error_rate: 0.02            # share of the guard's questions answered wrong: others at each drawn rate
+    laws: [sglang]              # files of agent/sim/laws, whose rules come before those of the world
     rules:                      # all that match apply, in order
-      - when: {flags: {ep_size: 8, moe_a2a_backend: [none]}, env: {NCCL_ALGO: Tree}, environment: default}
-        then: {tok_s: 101.2}
+      - when: {flags: {ep_size: 8, moe_a2a_backend: [none]}, env: {NCCL_ALGO: Tree}, facts: {sm: 12, nccl: ">=2.31"}}
+        then: {compute: 0.83}
 
-`when.flags` compares attributes of the resolved ServerArgs as text; `"*"` is any set value, null an unset one, a list
-any of its members. `when.env` does so with the launcher's environment variables.
+`graph-capture` and `draft-capture` are the seconds of as many batch sizes as a server captures that was told nothing.
 
-`then` may hold: `tok_s` (absolute, last wins), `factor` (multiplies), `spec_accept` (tokens of one verify pass),
+`when.flags` compares attributes of the resolved ServerArgs as text; `"*"` is any set value, `a*b` a pattern, null an
+unset one, a list any of its members, `">=2.31"` a version. So do `when.env` with the launcher's environment variables
+and `when.facts` with what holds of the host (facts.py); `when.environment` is the name of one.
+
+`then` may hold the effects on a decode step that effects.py describes (`compute`, `adds_ms`, `removes`, `kernel`,
+`latency`, `accept`, `draft`, `exponent`, `tok_s`, `factor`), `load: {phase: factor}`, `kv: factor`,
+`spec_accept` (tokens of one verify pass, where no step is described),
 `effective: {flag: value}` (the server rewrites it without a word), `garble: true` (wrong text),
 `wrong: 0.3` (this share of the guard's answers is wrong, each token of a given text that many nats less probable),
 `log: [{line, phase, ranks}]`, `hang: {phase, ranks}`, `jit: {phase, seconds, ranks}` (silent compiler children), and
@@ -43,13 +53,16 @@ any of its members. `when.env` does so with the launcher's environment variables
 kills the rank without a word. Phase `args` fails in the launcher (exit code `exit`), the others in the ranks.
 """
 
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
+from agent.sim.effects import Fail, Rule
+from agent.sim.parts import Environment, Gpu, Memory, Model, Noise, Rates, Step, Topology
+from agent.sim.strict import build
+
+LAWS = Path(__file__).resolve().parent / "laws"
 RANK_PHASES = ("dist-init", "load-weights", "repack", "kv-cache", "graph-capture", "draft-load", "draft-capture")
 DEFAULT_SECONDS: dict[str, float] = {
     "import": 12,
@@ -71,172 +84,6 @@ DEFAULT_SECONDS: dict[str, float] = {
     "venv": 5,
     "pip": 180,
 }
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """The GPUs of the host; all alike.
-
-    `memory_mib` is what nvidia-smi calls memory.total, in MiB; `cuda` the newest version that the driver runs.
-    """
-
-    count: int = 8
-    name: str = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
-    compute_cap: str = "12.0"
-    memory_mib: int = 97887
-    driver: str = "580.95.05"
-    cuda: str = "13.0"
-    power_w: int = 600
-
-
-@dataclass(frozen=True)
-class Topology:
-    """How GPUs reach each other. `nvlink` is the number of links of each pair; 0 means PCIe only."""
-
-    nvlink: int = 0
-    numa_nodes: int = 2
-    switch_size: int = 2
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model folder below the home of the host."""
-
-    path: str
-    shards: int = 8
-    config: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Environment:
-    """One Python environment: which server version it holds and how that version words its log."""
-
-    version: str = "0.5.9"
-    cuda: str = "12.8"
-    torch: str = "2.9.1"
-    flashinfer: str = "0.6.3"
-    tree: str = "sglang-0.5.9"
-    dialect: str = "0.5.9"
-    install: tuple[str, ...] = ()
-    bar: str = "Multi-thread loading shards"
-    bar_newline: bool = False
-    crash_settle: float = 0
-    dead_rank: str = "exit"
-
-
-@dataclass(frozen=True)
-class Memory:
-    """GPU memory of one rank by purpose, in GiB."""
-
-    weights_gib: float = 74.4
-    kv_gib: float = 9.5
-    graph_gib: float = 1.2
-    draft_gib: float = 1.0
-    context_gib: float = 0.6
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Speed of generation: tokens/s at concurrency 1, prefill tokens/s, and the fixed part of a TTFT in seconds."""
-
-    tok_s: float = 89.5
-    concurrency_exponent: float = 0.75
-    prefill_tok_s: float = 9000
-    ttft: float = 0.045
-    token_speed: float = 1
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Relative standard deviations between launches, and between rounds on one launch."""
-
-    launch_sd: float = 0
-    round_sd: float = 0
-
-
-@dataclass(frozen=True)
-class When:
-    """What must hold of a launch for a rule to apply."""
-
-    flags: Mapping[str, Any] = field(default_factory=dict)
-    env: Mapping[str, Any] = field(default_factory=dict)
-    environment: str | None = None
-
-
-@dataclass(frozen=True)
-class Raised:
-    """One exception: its class name, its text, and its innermost frames."""
-
-    exception: str
-    message: str = ""
-    frames: tuple[tuple[str, ...], ...] = ()
-
-
-@dataclass(frozen=True)
-class Fail:
-    """How a launch dies. `ranks` None means all of them."""
-
-    phase: str
-    at: float = 0.5
-    ranks: tuple[int, ...] | None = None
-    exception: str = "RuntimeError"
-    message: str = ""
-    frames: tuple[tuple[str, ...], ...] = ()
-    cause: Raised | None = None
-    before: tuple[str, ...] = ()
-    signal: int | None = None
-    exit: int = 1
-
-
-@dataclass(frozen=True)
-class Hang:
-    """A phase that never ends on these ranks (None: all)."""
-
-    phase: str
-    ranks: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Jit:
-    """Compiler children of these ranks (None: all), silent, for `seconds` of the simulated machine."""
-
-    phase: str
-    seconds: float
-    ranks: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True)
-class LogLine:
-    """An extra log line. In phase `args` the launcher prints it, in others their begin on `ranks` (None: all)."""
-
-    line: str
-    phase: str = "args"
-    ranks: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Then:
-    """What follows from a rule."""
-
-    tok_s: float | None = None
-    factor: float = 1
-    spec_accept: float | None = None
-    garble: bool = False
-    wrong: float = 0
-    effective: Mapping[str, Any] = field(default_factory=dict)
-    log: tuple[LogLine, ...] = ()
-    fail: Fail | None = None
-    hang: Hang | None = None
-    jit: Jit | None = None
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One law of the world: when it applies, what follows."""
-
-    when: When
-    then: Then
 
 
 @dataclass(frozen=True)
@@ -246,14 +93,16 @@ class World:
     name: str
     speed: float = 1
     seed: int = 1
-    gpu: Gpu = Gpu()
-    topology: Topology = Topology()
+    gpu: Gpu = field(default_factory=Gpu)
+    topology: Topology = field(default_factory=Topology)
     models: tuple[Model, ...] = ()
     environments: Mapping[str, Environment] = field(default_factory=lambda: {"default": Environment()})
+    facts: Mapping[str, Any] = field(default_factory=dict)
     phases: Mapping[str, float] = field(default_factory=dict)
-    memory: Memory = Memory()
-    rates: Rates = Rates()
-    noise: Noise = Noise()
+    memory: Memory = field(default_factory=Memory)
+    rates: Rates = field(default_factory=Rates)
+    step: Step | None = None
+    noise: Noise = field(default_factory=Noise)
     max_total_tokens: int = 240000
     shards: int = 8
     ranks: int | None = None
@@ -274,71 +123,43 @@ class World:
 
 def parse_world(data: Mapping[str, Any]) -> World:
     """The world that plain data describe. Raises ValueError naming the first key or value that does not fit."""
-    world = _build(World, data, "world")
+    world = build(World, data, "world")
     unknown = set(world.phases) - set(DEFAULT_SECONDS)
     if unknown:
         raise ValueError(f"world.phases: unknown key {sorted(unknown)[0]!r}")
+    if world.step and "nccl" not in world.step.kernels:
+        raise ValueError("world.step.kernels: missing key 'nccl'")
     for rule in world.rules:
         for part in (rule.then.fail, rule.then.hang, rule.then.jit):
             allowed = (*RANK_PHASES, "args") if isinstance(part, Fail) else RANK_PHASES
             if part is not None and part.phase not in allowed:
                 raise ValueError(f"world.rules: unknown phase {part.phase!r}")
+        if lost := set(rule.then.load) - set(RANK_PHASES):
+            raise ValueError(f"world.rules: unknown phase {sorted(lost)[0]!r}")
         if rule.when.environment is not None and rule.when.environment not in world.environments:
             raise ValueError(f"world.rules: unknown environment {rule.when.environment!r}")
     return world
 
 
 def read_world(source: Path | Mapping[str, Any]) -> dict[str, Any]:
-    """The plain data of a world file (YAML), or a copy of the given data."""
-    if isinstance(source, Path):
-        import yaml  # the ranks and shims read JSON and must not pay for this
-
-        source = yaml.safe_load(source.read_text(encoding="utf-8"))
-    if not isinstance(source, Mapping):
-        raise ValueError("world: not a mapping")
-    return dict(source)
-
-
-def _build(cls: type[T], data: object, where: str) -> T:
+    """The plain data of a world file (YAML), or a copy of the given data, its laws among its rules."""
+    data = _read_yaml(source) if isinstance(source, Path) else source
     if not isinstance(data, Mapping):
-        raise ValueError(f"{where}: expected a mapping")
-    hints = typing.get_type_hints(cls)
-    known = {item.name: item for item in fields(cast(Any, cls))}
-    for key in data:
-        if key not in known:
-            raise ValueError(f"{where}: unknown key {key!r}")
-    for name, item in known.items():
-        if name not in data and item.default is MISSING and item.default_factory is MISSING:
-            raise ValueError(f"{where}: missing key {name!r}")
-    return cls(**{key: _convert(hints[key], value, f"{where}.{key}") for key, value in data.items()})
+        raise ValueError("world: not a mapping")
+    laws = [rule for name in data.get("laws", ()) for rule in _laws(name)]
+    rest = {key: value for key, value in data.items() if key != "laws"}
+    return {**rest, "rules": [*laws, *data.get("rules", ())]}
 
 
-def _convert(hint: Any, value: Any, where: str) -> Any:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is types.UnionType:
-        if value is None and type(None) in arguments:
-            return None
-        return _convert(next(item for item in arguments if item is not type(None)), value, where)
-    if is_dataclass(hint):
-        return _build(cast(type[Any], hint), value, where)
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise ValueError(f"{where}: expected a list")
-        return tuple(_convert(arguments[0], item, f"{where}[{index}]") for index, item in enumerate(value))
-    if origin is Mapping:
-        if not isinstance(value, Mapping):
-            raise ValueError(f"{where}: expected a mapping")
-        return {str(key): _convert(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
-    return _scalar(hint, value, where)
+def _laws(name: object) -> list[Any]:
+    file = LAWS / f"{name}.yaml"
+    if not file.is_file():
+        raise ValueError(f"world.laws: there are none called {name!r}")
+    rules: list[Any] = _read_yaml(file)["rules"]
+    return rules
 
 
-def _scalar(hint: Any, value: Any, where: str) -> Any:
-    if hint is Any:
-        return value
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if hint is int and isinstance(value, bool):
-        raise ValueError(f"{where}: expected int, not {value!r}")
-    if not isinstance(value, hint):
-        raise ValueError(f"{where}: expected {hint.__name__}, not {value!r}")
-    return value
+def _read_yaml(file: Path) -> Any:
+    import yaml  # the ranks and shims read JSON and must not pay for this
+
+    return yaml.safe_load(file.read_text(encoding="utf-8"))

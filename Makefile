@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # installs vLLM's CPU build and makes the tiny model, each only once
 REAL_VLLM = vllm=$$($(PYTHON) tests/real/setup_vllm.py) && "$$(dirname "$$vllm")/python" tests/real/make_model.py
 
-.PHONY: aa campaigns setup demo test long check worlds chaos real real-failures real-messages preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen bench-client picture clean help
+.PHONY: aa campaigns setup demo test long kimi check worlds chaos real real-failures real-messages preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen bench-replay bench-client picture reference clean help
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -29,6 +29,9 @@ test: $(READY)  ## the tests, in under five minutes on two cores
 
 long: $(READY)  ## the tests that take longest: ten thousand hostile texts, kills, broken links, relaunches
 	$(BIN)/pytest -n 2 -m long
+
+kimi: $(READY)  ## the playbook of Kimi-K2.5 on eight PCIe Blackwells, whole, on the simulated host (some minutes)
+	$(BIN)/pytest -m kimi tests/session/test_kimi.py
 
 worlds: $(READY)  ## fifty shuffled worlds, judged by the simulator's ledger
 	$(BIN)/pytest -n 2 -m long tests/session/test_worlds.py --worlds 50
@@ -89,12 +92,18 @@ bench-watch: $(READY)  ## speed and memory of the watch on a 1 GiB log
 bench-screen: $(READY)  ## keys in a log flood, and memory after eight hours, against their limits
 	$(BIN)/python -m tests.bench_screen
 
+bench-replay: $(READY)  ## a journal of 100,000 events: how long it takes to open and to seek, against their limits
+	$(BIN)/python -m tests.bench_replay
+
 bench-client: $(READY)  ## tunebot's load generator beside four others, on an idle machine (the first run installs 8 GB; 20 minutes)
 	$(REAL_VLLM)
 	$(BIN)/python -m tests.bench_client
 
-picture: $(READY)  ## docs/screen.svg, from the recorded session
+picture: $(READY)  ## the pictures of docs/, from the recorded session
 	$(BIN)/python docs/picture.py
+
+reference: $(READY)  ## playbooks/schema.json and docs/playbook.md, from the models of a playbook
+	$(BIN)/python docs/reference.py
 
 clean:  ## remove the virtual environment
 	rm -rf $(VENV)

@@ -5,16 +5,19 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from agent.core.metrics import Hygiene, RoundMetrics
+from agent.core.metrics import GpuUse, Hygiene, RoundMetrics
 from agent.ports import ServerKind, Target, TargetUnusable
 from agent.targets.gpus import number_of
 from agent.text import decode
 
-QUERY = (
-    "nvidia-smi",
-    "--query-gpu=power.draw,clocks_throttle_reasons.hw_slowdown,clocks_throttle_reasons.sw_thermal_slowdown",
-    "--format=csv,noheader,nounits",
+_FIELDS = (
+    "power.draw",
+    "clocks_throttle_reasons.hw_slowdown",
+    "clocks_throttle_reasons.sw_thermal_slowdown",
+    "utilization.gpu",
+    "power.limit",
 )
+QUERY = ("nvidia-smi", f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits")
 FIRST_S, EVERY_S = 2.0, 10.0
 """When the GPUs are looked at: not in the ramp, and so rarely that it takes nothing from what is measured."""
 
@@ -23,9 +26,13 @@ TIMEOUT_S = 5.0
 
 @dataclass(slots=True)
 class _Seen:
-    """What the GPUs did: watts of each GPU at each look, and how many looks found one slowed down."""
+    """What the GPUs did: watts of each GPU at each look, and how many looks found one slowed down.
+
+    `uses` has for each GPU, by its row, what each look found: the fraction of time with a kernel, watts, their limit.
+    """
 
     watts: list[float] = field(default_factory=list)
+    uses: dict[int, list[tuple[float, float, float]]] = field(default_factory=dict)
     looks: int = 0
     slowed: int = 0
 
@@ -49,6 +56,7 @@ async def measured_with(
         metrics,
         accept_length=(after.kept - before.kept) / passes if before and after and passes > 0 else None,
         watts_per_gpu=fmean(seen.watts) if seen.watts else None,
+        gpu_use=_use(seen),
         hygiene=metrics.hygiene + _slowed(seen),
     )
 
@@ -64,9 +72,21 @@ async def _look(target: Target, seen: _Seen) -> None:
             return
         rows = [[cell.strip() for cell in line.split(",")] for line in decode(result.output).splitlines()]
         seen.watts += [watts for row in rows if (watts := number_of(row[0])) is not None]
+        for number, row in enumerate(rows):
+            watts, busy, limit = (number_of(cell) for cell in (row[0], *row[3:5], "", "")[:3])
+            if watts is not None and busy is not None and limit:
+                seen.uses.setdefault(number, []).append((busy / 100, watts, limit))
         seen.looks += 1
-        seen.slowed += any("Active" in row[1:] for row in rows)
+        seen.slowed += any("Active" in row[1:3] for row in rows)
         await asyncio.sleep(EVERY_S)
+
+
+def _use(seen: _Seen) -> GpuUse | None:
+    worked = [looks for looks in seen.uses.values() if any(busy for busy, _, _ in looks)]
+    if not worked:
+        return None
+    busy, watts, limit = (fmean(values) for values in zip(*(look for looks in worked for look in looks), strict=True))
+    return GpuUse(count=len(worked), busy=busy, watts=watts, limit_watts=limit)
 
 
 def _slowed(seen: _Seen) -> tuple[Hygiene, ...]:

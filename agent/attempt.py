@@ -7,9 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from agent.bench.datafile import looking_from
 from agent.core.events import SessionStarted
@@ -19,6 +16,7 @@ from agent.diagnostics import UserError
 from agent.journal.journal import JournalError, read_journal
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Experiment, Playbook
+from agent.playbook.write import yaml_text
 from agent.redact import MARK
 from agent.servers.known_flags import all_known_flags
 from agent.sessions import session_folders
@@ -58,27 +56,6 @@ def make_attempt(logs: Path, target: str, words: Sequence[str]) -> Attempt:
     return Attempt(playbook=found, text=text, file=file, session=start.session)
 
 
-def yaml_text(playbook: Playbook) -> str:
-    """A playbook as a file holds it; what has its usual value is left out."""
-    data = playbook.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    return yaml.safe_dump(_with_units(data), sort_keys=False, allow_unicode=True, width=110)
-
-
-def _with_units(value: Any, key: str = "") -> Any:
-    """The value with numbers of seconds and fractions written as a person does, such as `90s` and `2%`."""
-    match value:
-        case dict() if key not in ("args", "env"):
-            return {name: _with_units(inner, name) for name, inner in value.items()}
-        case list():
-            return [_with_units(inner) for inner in value]
-        case float() if key in ("load_timeout", "timeout", "ramp"):
-            return f"{value:.9g}s"
-        case float() if key == "min_gain":
-            return f"{value * 100:.9g}%"
-        case _:
-            return value
-
-
 def _last_session(logs: Path, target: str) -> SessionStarted:
     """The start of the newest session on this target."""
     for folder in session_folders(logs):
@@ -105,7 +82,9 @@ def _playbook(start: SessionStarted, target: str, text: str) -> Playbook:
     # What was asked about the baseline is answered; what it would reopen is not here.
     alone = baseline.model_copy(update={"research": (), "revisit": (), "when": None})
     keeps_target = not isinstance(before.target, str) and before.target.ssh == target
-    playbook = before.model_copy(update={"target": before.target if keeps_target else target, "experiments": (alone,)})
+    playbook = before.model_copy(
+        update={"target": before.target if keeps_target else target, "experiments": (alone,), "groups": (), "terms": {}}
+    )
     state = initial(replace(start, playbook=playbook))
     name = suggested_id(state, text)
     flags = all_known_flags().get(playbook.server.kind, ())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from agent.bench.datafile import looking_from
+from agent.core.pivots import group_before, group_of
 from agent.core.plan import approvals_needed, overlay
 from agent.core.state import ExperimentState
 from agent.core.views.basics import duration
@@ -76,11 +77,15 @@ def _plan_of(playbook: Playbook) -> dict[str, Any]:
 
 
 def _experiment(playbook: Playbook, experiment: Experiment) -> dict[str, Any]:
+    group = group_of(playbook, experiment.id)
+    before = group_before(playbook, group) if group else None
     return {
         "id": experiment.id,
         "based_on": experiment.based_on,
         "why": experiment.why,
         "when": experiment.when.model_dump(by_alias=True, mode="json") if experiment.when else None,
+        "after": before.title if before else None,
+        "removes": dict(experiment.removes),
         "preflights": len(experiment.preflight),
         "research": len(experiment.research),
         "approvals": list(approvals_needed(playbook, experiment)),
@@ -124,6 +129,10 @@ def _remarks(experiment: dict[str, Any]) -> str:
     if when := experiment["when"]:
         names = [*when["all"], *when["any"]]
         parts.append(f"when {', '.join(names)} are {' or '.join(when['are'])}")
+    if after := experiment["after"]:
+        parts.append(f"if {after} is given up")
+    if removes := experiment["removes"]:
+        parts.append(f"takes {', '.join(f'{count} {term}' for term, count in removes.items())} off a step")
     for name, one in (("preflights", "preflight"), ("research", "research task")):
         if count := experiment[name]:
             parts.append(f"{count} {one}{'s' if count > 1 else ''}")

@@ -19,6 +19,7 @@ class Exit(IntEnum):
     TARGET_UNUSABLE = 3
     RULED_OUT = 4
     NOT_COMPARABLE = 5
+    NOTHING_MEASURED = 6
     INTERRUPTED = 130
 
 

@@ -43,7 +43,7 @@ class LoadHistoryFile:
     def add(self, target: str, kind: str, model: str, phases_s: Mapping[Phase, float], how: str = "") -> str | None:
         """Remember a load that got ready. Returns why it could not be remembered, if so."""
         record = {"load": [target, kind, model, how], "phases_s": {p.value: round(s, 3) for p, s in phases_s.items()}}
-        return self._append(record, "the load times were not saved")
+        return append_line(self._path, record, "the load times were not saved")
 
     def noise(self, key: NoiseKey) -> LaunchNoise | None:
         """Noise between launches over the latest sessions, or None where none measured any.
@@ -59,33 +59,40 @@ class LoadHistoryFile:
     def add_noise(self, key: NoiseKey, noise: LaunchNoise) -> str | None:
         """Remember what a session measured. Returns why it could not be remembered, if so."""
         record = {"noise": key, "sd": noise.sd, "degrees": noise.degrees, "launches": noise.launches}
-        return self._append(record, "the noise between launches was not saved")
-
-    def _append(self, record: Mapping[str, object], otherwise: str) -> str | None:
-        # The line begins with a newline too: after a torn write it still stands alone.
-        data = f"\n{json.dumps(record)}\n".encode()
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(descriptor, data)
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            return f"{otherwise}: {error}"
-        return None
+        return append_line(self._path, record, "the noise between launches was not saved")
 
     def _read(self) -> list[tuple[list[str], dict[Phase, float]]]:
         return [load for line in self._lines() if (load := _parse(line)) is not None]
 
     def _lines(self) -> list[bytes]:
+        return read_lines(self._path)
+
+
+def append_line(path: Path, record: Mapping[str, object], otherwise: str) -> str | None:
+    """Add a record to a file of JSON lines, the user's own. Returns `otherwise` with the reason where it failed."""
+    # The line begins with a newline too: after a torn write it still stands alone.
+    data = f"\n{json.dumps(record)}\n".encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            return self._path.read_bytes().splitlines()
-        except OSError:
-            return []
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        return f"{otherwise}: {error}"
+    return None
 
 
-def _record(line: bytes) -> dict[str, Any]:
+def read_lines(path: Path) -> list[bytes]:
+    """The lines of such a file; none where it cannot be read."""
+    try:
+        return path.read_bytes().splitlines()
+    except OSError:
+        return []
+
+
+def record_of(line: bytes) -> dict[str, Any]:
     """One line as it was written; empty for a torn or foreign one."""
     try:
         record = json.loads(line)
@@ -96,7 +103,7 @@ def _record(line: bytes) -> dict[str, Any]:
 
 def _parse_noise(line: bytes) -> tuple[NoiseKey, LaunchNoise | None]:
     """The noise that a session measured, with its key; None where the line tells of none."""
-    record = _record(line)
+    record = record_of(line)
     key, sd, degrees, launches = (record.get(name) for name in ("noise", "sd", "degrees", "launches"))
     if not isinstance(key, list) or not (_is_number(sd) and _is_number(degrees) and _is_number(launches)):
         return [], None
@@ -106,7 +113,7 @@ def _parse_noise(line: bytes) -> tuple[NoiseKey, LaunchNoise | None]:
 
 def _parse(line: bytes) -> tuple[list[str], dict[Phase, float]] | None:
     """One load; None for a torn or foreign line. Phases of another version of tunebot are left out."""
-    record = _record(line)
+    record = record_of(line)
     key, phases = record.get("load"), record.get("phases_s")
     if not isinstance(key, list) or not isinstance(phases, dict):
         return None

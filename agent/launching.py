@@ -13,7 +13,7 @@ from agent.following import LogFollower
 from agent.patience import patiently
 from agent.ports import LaunchSpec, LaunchVoid, Started, TargetBusy, TargetGone, TargetUnusable
 from agent.targets.holders import holders
-from agent.watching import Setting, Submit, Watcher
+from agent.watching import Setting, Submit, Watcher, usual_phases_s
 
 BUSY_RETRY_S = 15.0
 """How long one waits for GPUs that others hold before the next try."""
@@ -112,7 +112,12 @@ class Launcher:
     def _tell_started(self, launch: str, config: LaunchConfig, started: Started, submit: Submit) -> None:
         self.launched.add(launch)
         argv = tuple(self.setting.redact(word) for word in self.setting.kind.argv(config, started.port))
-        submit(ev.LaunchStarted(at=time.time(), launch=launch, pid=started.pid, port=started.port, argv=argv))
+        usual_s = {phase: round(s, 1) for phase, s in (usual_phases_s(self.setting, config) or {}).items()}
+        submit(
+            ev.LaunchStarted(
+                at=time.time(), launch=launch, pid=started.pid, port=started.port, argv=argv, usual_s=usual_s
+            )
+        )
 
     async def _watch(self, watcher: Watcher, launch: str, submit: Submit) -> None:
         try:

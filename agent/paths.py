@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 
 def state_folder() -> Path:
@@ -21,10 +22,20 @@ def history_file() -> Path:
     return state_folder() / "loads.jsonl"
 
 
+def dead_ends_file(target: str) -> Path:
+    """The dead ends that earlier sessions left on a target."""
+    return state_folder() / "dead-ends" / f"{quote(target, safe='')}.jsonl"
+
+
 def config_folder() -> Path:
-    """The user's configuration (XDG_CONFIG_HOME): targets.yaml, the keys of hosts."""
+    """The user's configuration (XDG_CONFIG_HOME): config.toml, targets.yaml, the keys of hosts."""
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(base).expanduser() / "tunebot"
+
+
+def config_file() -> Path:
+    """The user's settings."""
+    return config_folder() / "config.toml"
 
 
 def targets_files() -> tuple[Path, Path]:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from agent.config.screen import look_of
 from agent.control.client import Attached, attached
 from agent.control.doors import door_to
 from agent.control.onlooker import Onlooker, looking_on
@@ -20,10 +21,14 @@ from agent.core import events as ev
 from agent.core.state import State
 from agent.core.views.entries import PlaybookEntry, SessionEntry
 from agent.core.views.panels import GpuUse
+from agent.dead_ends import read_dead_ends
 from agent.detach import Ready, detach
 from agent.diagnostics import Exit, UserError, complain
 from agent.engine import Engine, Listener
-from agent.headless import Printer, summary
+from agent.exits import exit_of
+from agent.flags_help import FlagHelp
+from agent.headless import Form, Printer, summary
+from agent.hosts import ask_host, host_entries
 from agent.journal.journal import JournalError
 from agent.playbook.model import Playbook
 from agent.playbook.not_carried_out import not_carried_out
@@ -46,8 +51,6 @@ Out = Callable[[str], None]
 Way = Literal["screen", "lines", "detached"]
 """How a session is played: in front of a person, as lines, or in a process of its own."""
 
-_EXITS = {"completed": Exit.OK, "interrupted": Exit.INTERRUPTED, "target-lost": Exit.TARGET_UNUSABLE}
-
 
 @dataclass(frozen=True, slots=True)
 class _Session:
@@ -57,38 +60,39 @@ class _Session:
     run: Callable[[Listener], Coroutine[Any, Any, tuple[State, SessionFolder]]]
 
 
-def play(playbook: Playbook, source: str, options: Options, way: Way, out: Out) -> Exit:
+def play(playbook: Playbook, source: str, options: Options, way: Way, out: Out, form: Form) -> Exit:
     """Run a playbook to its end; a detached one is left as soon as it runs. Raises UserError."""
     notes = tuple(not_carried_out(playbook))
     session = _Session(
         lambda listen, gpus: open_session(playbook, source, options, listen, notes, gpus),
         lambda listen: run_session(playbook, source, options, listen, notes),
     )
-    return _play(session, options, way, out)
+    return _play(session, options, way, out, form)
 
 
-def resume(folder: Path, options: Options, way: Way, out: Out, playbook: Playbook | None = None) -> Exit:
+def resume(folder: Path, options: Options, way: Way, out: Out, form: Form, playbook: Playbook | None = None) -> Exit:
     """Go on with a session, as `play`. `playbook` is needed where it holds secrets."""
     session = _Session(
         lambda listen, gpus: reopen_session(folder, options, listen, gpus, playbook),
         lambda listen: resume_session(folder, options, listen, playbook),
     )
-    return _play(session, options, way, out)
+    return _play(session, options, way, out, form)
 
 
-def _play(session: _Session, options: Options, way: Way, out: Out) -> Exit:
+def _play(session: _Session, options: Options, way: Way, out: Out, form: Form) -> Exit:
     if way == "detached":
         detach(partial(_work, session, options), partial(_announce, out))
         return Exit.OK
     with _in_words():
         if way == "lines":
-            state, kept = asyncio.run(session.run(Printer(out)))
-            ending, folder = state.ending or "completed", kept.path
+            state, kept = asyncio.run(session.run(Printer(out, form)))
+            folder = kept.path
         else:
             shown = asyncio.run(_on_screen(session, options))
-            ending, folder = _sum_up(shown, out), shown.folder
-    out(f"journal: {folder}")
-    return _EXITS[ending]
+            _sum_up(shown, out)
+            state, folder = shown.state, shown.folder
+    out(form.folder(folder, time.time()))
+    return exit_of(state)
 
 
 @contextmanager
@@ -112,6 +116,7 @@ async def _on_screen(session: _Session, options: Options) -> "Shown":
             engine.on_trouble = live.tell_trouble
             live.redact = redactor(engine.state.playbook)
             live.known_flags = known_flags(engine.state.playbook.server.kind)
+            live.flag_facts = FlagHelp.of(engine.state)
             yield engine, folder.path
 
     return await _shown(opened, Live(), options.keep)
@@ -123,16 +128,16 @@ async def _shown(
     from tui.start import Fault, show_session
 
     try:
-        return await show_session(opened, live, keep, (JournalError, TargetUnusable, UserError))
+        expected = (JournalError, TargetUnusable, UserError)
+        return await show_session(opened, live, keep, expected, look_of(os.environ))
     except Fault as error:
         raise UserError(str(error), error.hint, Exit.INTERNAL) from error
 
 
-def _sum_up(shown: "Shown", out: Out) -> ev.Ending:
+def _sum_up(shown: "Shown", out: Out) -> None:
     assert shown.end is not None, "a session of this process is shown to its end"
     for line in summary(shown.state, shown.end, shutil.get_terminal_size().columns):
         out(line)
-    return shown.end.ending
 
 
 def _work(session: _Session, options: Options, ready: Ready) -> None:
@@ -163,13 +168,15 @@ def _announce(out: Out, folder: Path) -> None:
     out(f"attach: tunebot attach {folder.name}")
 
 
-def attach(wanted: str | None, host: str | None, on_screen: bool, out: Out) -> Exit:
+def attach(wanted: str | None, host: str | None, on_screen: bool, out: Out, form: Form) -> Exit:
     """Show and steer a session that runs in another process; on the screen until the person leaves. Raises UserError.
 
     `wanted` is its id, the beginning of that, or its folder; without, the newest.
     """
     with _in_words():
-        return asyncio.run(_attach_on_screen(wanted, host, out) if on_screen else _attach_as_lines(wanted, host, out))
+        if on_screen:
+            return asyncio.run(_attach_on_screen(wanted, host, out))
+        return asyncio.run(_attach_as_lines(wanted, host, _Lines(out, form)))
 
 
 async def _attach_on_screen(wanted: str | None, host: str | None, out: Out) -> Exit:
@@ -180,19 +187,19 @@ async def _attach_on_screen(wanted: str | None, host: str | None, out: Out) -> E
         _name_others(wanted, door.note, all_there)
         shown = await _shown_elsewhere(lambda: attached(door, live), live)
     if shown.end is not None:
-        return _EXITS[_sum_up(shown, out)]
+        _sum_up(shown, out)
+        return exit_of(shown.state)
     where = f" --host {host}" if host else ""
     out(f"detached; the session goes on: tunebot attach {door.note.session}{where}")
     return Exit.OK
 
 
-async def _attach_as_lines(wanted: str | None, host: str | None, out: Out) -> Exit:
-    lines = _Lines(out)
+async def _attach_as_lines(wanted: str | None, host: str | None, lines: "_Lines") -> Exit:
     async with door_to(wanted, host, lines.tell_trouble) as (door, all_there):
         _name_others(wanted, door.note, all_there)
         async with attached(door, lines) as (session, _):
             state = await session.run()
-    return _EXITS[state.ending or "completed"]
+    return exit_of(state)
 
 
 def _name_others(wanted: str | None, note: Note, all_there: Sequence[Note]) -> None:
@@ -203,10 +210,10 @@ def _name_others(wanted: str | None, note: Note, all_there: Sequence[Note]) -> N
         )
 
 
-def look_on(folder: Path, on_screen: bool, out: Out) -> Exit:
+def look_on(folder: Path, on_screen: bool, out: Out, form: Form) -> Exit:
     """Show a session that another tunebot runs, from its journal: nothing can be changed. Raises UserError."""
     try:
-        return asyncio.run(_look_on_screen(folder, out) if on_screen else _look_as_lines(folder, out))
+        return asyncio.run(_look_on_screen(folder, out) if on_screen else _look_as_lines(folder, _Lines(out, form)))
     except (OSError, ValueError) as error:
         raise UserError(f"cannot read {folder}: {one_line(str(error))}") from error
 
@@ -222,8 +229,8 @@ async def _look_on_screen(folder: Path, out: Out) -> Exit:
     return Exit.OK
 
 
-async def _look_as_lines(folder: Path, out: Out) -> Exit:
-    async with looking_on(folder, _Lines(out)) as (session, _):
+async def _look_as_lines(folder: Path, lines: "_Lines") -> Exit:
+    async with looking_on(folder, lines) as (session, _):
         await session.run()
     return Exit.OK
 
@@ -237,6 +244,7 @@ async def _shown_elsewhere(
             # What the other process keeps secret is not known here; what looks like a secret is.
             live.redact = Redactor.of(os.environ)
             live.known_flags = known_flags(live.state.playbook.server.kind)
+            live.flag_facts = FlagHelp.of(live.state)
             yield session, folder
 
     return await _shown(opened, live)
@@ -257,13 +265,22 @@ class _Lines(Printer):
         """Lines have the times of their events."""
 
 
-def show_recording(recording: Recording, folder: Path) -> None:
-    """Review a recorded session on the screen until the person leaves. Raises UserError."""
+def show_recording(
+    recording: Recording, folder: Path, *, at: float | None = None, follow: str = "", trouble: str = ""
+) -> None:
+    """Review a recorded session on the screen until the person leaves. Raises UserError.
+
+    `at` is a recorded time to pause at, `follow` an experiment, `trouble` what of the journal could not be read.
+    """
     from tui.app import TunebotApp
     from tui.replay_source import ReplaySource
     from tui.screens.replay import ReplayScreen
 
-    app = TunebotApp(ReplaySource(recording, folder, Redactor.of(os.environ)), ReplayScreen)
+    source = ReplaySource(recording, folder, Redactor.of(os.environ), trouble=trouble)
+    source.follow(follow)
+    if at is not None:
+        source.open_at(at)
+    app = TunebotApp(source, ReplayScreen, look=look_of(os.environ))
     app.run()
     if app.fault is not None:
         text = one_line(f"a fault in tunebot: {type(app.fault).__name__}: {app.fault}")
@@ -272,6 +289,8 @@ def show_recording(recording: Recording, folder: Path) -> None:
 
 def choose(playbooks: Sequence[PlaybookEntry], sessions: Iterator[SessionEntry], chosen: str) -> "Choice | None":
     """Let a person choose; `chosen` is the folder of the session to begin at. None where the person left."""
+    from tui.screens.start import Hosts
     from tui.start_app import StartApp
 
-    return StartApp(playbooks, sessions, f"session {chosen}").run()
+    hosts = Hosts(entries=host_entries(), ask=ask_host, known=read_dead_ends)
+    return StartApp(playbooks, sessions, f"session {chosen}", look_of(os.environ), hosts).run()

@@ -136,6 +136,8 @@ class Target(Protocol):
     """Whether it can be reached. Calls wait while it cannot, but for `launch_status`, `read_log` and `stop`."""
     trees: Mapping[str, str]
     """Folders that research may read beside those of the playbook, by the name of source that each gets."""
+    image: str
+    """The image in whose containers servers run; empty where they run on the machine itself."""
 
     async def host(self) -> Host:
         """Facts about the machine. Raises TargetUnusable."""

@@ -17,12 +17,15 @@ import httpx
 from agent import __version__
 from agent.bench.bencher import HttpBencher
 from agent.bench.guard import HttpGuard
+from agent.config.force import with_config
 from agent.control.server import serving
 from agent.core import events as ev
 from agent.core.contract import contract_of
+from agent.core.known import to_remember
 from agent.core.model import Host
 from agent.core.state import State
 from agent.core.verdict import Evidence
+from agent.dead_ends import keep_dead_ends, read_dead_ends
 from agent.diagnostics import complain
 from agent.effects import TargetEffects
 from agent.engine import Engine, Listener
@@ -43,6 +46,8 @@ from agent.session import SessionFolder
 from agent.targets.choose import open_target
 from agent.targets.holders import wiring
 from agent.telemetry import Tell, telemetry
+from agent.text import one_line
+from agent.versions import facts_read
 from agent.watching import Setting
 
 
@@ -71,7 +76,7 @@ async def open_session(
     Raises TargetUnusable where the target cannot be used, JournalError where the journal cannot be written, UserError
     where the environment cannot be understood: then nothing was begun.
     """
-    asker = Asker.from_env(os.environ)
+    asker = Asker.from_env(with_config(os.environ))
     folder = SessionFolder.create(options.logs, playbook.name)
     redact = redactor(playbook)
 
@@ -91,6 +96,7 @@ async def open_session(
             version=__version__,
             target=options.target,
             noise=_history().noise(_noise_key(target, playbook)),
+            known=read_dead_ends(target.name),
         )
         folder.keep_playbook(redact(source))
         with closing(Journal(folder.path, partial(redact_tree, redact))) as journal:
@@ -100,9 +106,9 @@ async def open_session(
                 engine = Engine.begin(start, journal, effects, listen)
                 for note in notes:
                     engine.submit(ev.Noted(at=time.time(), text=note))
-                async with _tended(engine, target, folder, gpus):
+                async with _tended(engine, target, folder, redact, gpus):
                     yield engine, folder
-                _remember_noise(target, engine.state)
+                _remember(target, engine.state, redact)
 
 
 @asynccontextmanager
@@ -118,7 +124,7 @@ async def reopen_session(
     `playbook` is needed where it holds secrets, which no journal keeps. Raises ResumeError too, where the session
     cannot go on.
     """
-    asker = Asker.from_env(os.environ)
+    asker = Asker.from_env(with_config(os.environ))
     folder = SessionFolder(path)
 
     def facts() -> SessionFacts:
@@ -143,9 +149,9 @@ async def reopen_session(
                 state.playbook, target, resumed.host, folder, redact, options.attended, asker, facts
             ) as effects:
                 engine = Engine.resume(state, resumed, journal, effects, listen)
-                async with _tended(engine, target, folder, gpus):
+                async with _tended(engine, target, folder, redact, gpus):
                     yield engine, folder
-                _remember_noise(target, engine.state)
+                _remember(target, engine.state, redact)
 
 
 def _history() -> LoadHistoryFile:
@@ -158,8 +164,13 @@ def _noise_key(target: Target, playbook: Playbook) -> NoiseKey:
     return [target.name, playbook.server.kind, objective.metric, contract_of(workload, __version__)]
 
 
-def _remember_noise(target: Target, state: State) -> None:
-    """What a whole session measured of the noise between launches serves the next one. A part of one may go on."""
+def _remember(target: Target, state: State, redact: Redactor) -> None:
+    """What serves the next session: dead ends, and of a whole session the noise between launches.
+
+    A simulated host is thrown away with its session, so it leaves no dead ends.
+    """
+    if not state.host.simulated and (problem := keep_dead_ends(target.name, to_remember(state), redact)):
+        complain(problem)
     noise = Evidence(state).measured_noise()
     if state.ending == "completed" and noise:
         # Where the file does not take it, the session has said so at each load.
@@ -207,7 +218,7 @@ async def host_of(target: Target) -> Host:
     Raises TargetUnusable.
     """
     await meet(target)
-    host = replace(await target.host(), trees=tuple(target.trees))
+    host = replace(await target.host(), trees=tuple(target.trees), image=one_line(target.image))
     if not host.gpus:
         return host
     wired = await wiring(target, host.gpus)
@@ -215,12 +226,18 @@ async def host_of(target: Target) -> Host:
 
 
 @asynccontextmanager
-async def _tended(engine: Engine, target: Target, folder: SessionFolder, gpus: Tell | None) -> AsyncIterator[None]:
-    """While inside, the engine is told of the link to the target, and who looks on of what its GPUs do."""
+async def _tended(
+    engine: Engine, target: Target, folder: SessionFolder, redact: Redactor, gpus: Tell | None
+) -> AsyncIterator[None]:
+    """While inside, the engine is told of the link to the target and of the versions there.
+
+    Who looks on is told what its GPUs do.
+    """
     target.reach.tell(lambda why: engine.submit(_link_event(why)))
     async with (
         serving(engine, folder.path, gpus) as control,
         telemetry(target, lambda: engine.state, control.tell_gpus, lambda: control.watched),
+        facts_read(engine, target, redact),
     ):
         yield
 

@@ -11,6 +11,7 @@ from agent.core.reduce import initial, reduce
 from agent.core.state import Stage, State
 from agent.core.views.basics import change_text, value_text
 from agent.core.views.entries import PlaybookEntry, SessionEntry, Standing
+from agent.core.views.flags import command_of
 from agent.journal.journal import FILE, JournalError, is_being_written, read_journal
 from agent.paths import shipped_playbooks
 from agent.playbook.load import LARGEST, load_playbook
@@ -53,7 +54,15 @@ def session_entry(folder: Path) -> SessionEntry:
         best=best.id if best else "",
         value=value_text(state, best) if best else "",
         change=change_text(state, best) if best else "",
+        command=command_of(state, best.id) if best else "",
+        kept="" if state.host.simulated else _kept(state),
     )
+
+
+def _kept(state: State) -> str:
+    """What a session's target is called in the history of dead ends."""
+    target = state.playbook.target if state.target is None else state.target
+    return target.removeprefix("ssh:") if isinstance(target, str) else target.ssh
 
 
 def fold(folder: Path) -> State:

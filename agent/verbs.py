@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agent.diagnostics import Exit, UserError
 
 if TYPE_CHECKING:
+    from agent.headless import Form
     from agent.play import Way
     from agent.playbook.model import Playbook
     from agent.run import Options
@@ -38,8 +39,8 @@ def attempt(arguments: argparse.Namespace) -> int:
     from agent.attempt import make_attempt
 
     made = make_attempt(arguments.logs, arguments.on, arguments.changes)
-    say(f"baseline: that of {made.session}")
-    say(f"playbook: {made.file}")
+    remark(f"baseline: that of {made.session}")
+    remark(f"playbook: {made.file}")
     return _run_playbook(made.playbook, made.text, arguments, tuple(arguments.approve))
 
 
@@ -53,24 +54,25 @@ def resume(arguments: argparse.Namespace) -> int:
     if is_being_written(folder):
         if arguments.detach:
             raise UserError("another tunebot runs this session", f"steer it: tunebot attach {folder}")
-        return look_on(folder, at_terminal(arguments), say)
+        return look_on(folder, at_terminal(arguments), say, _form(arguments))
     playbook = _load(arguments.playbook)[0] if arguments.playbook else None
     way = _way(arguments)
-    return resume(folder, _options(arguments, way, tuple(arguments.approve)), way, say, playbook)
+    options = _options(arguments, way, tuple(arguments.approve))
+    return resume(folder, options, way, say, _form(arguments), playbook)
 
 
 def attach(arguments: argparse.Namespace) -> int:
     """`tunebot attach [SESSION] [--host NAME]`."""
     from agent.play import attach
 
-    return attach(arguments.session, arguments.host, at_terminal(arguments), say)
+    return attach(arguments.session, arguments.host, at_terminal(arguments), say, _form(arguments))
 
 
 def _run_playbook(playbook: "Playbook", source: str, arguments: argparse.Namespace, approved: tuple[str, ...]) -> int:
     from agent.play import play
 
     way = _way(arguments)
-    return play(playbook, source, _options(arguments, way, approved), way, say)
+    return play(playbook, source, _options(arguments, way, approved), way, say, _form(arguments))
 
 
 def _options(arguments: argparse.Namespace, way: "Way", approved: tuple[str, ...]) -> "Options":
@@ -87,8 +89,16 @@ def _options(arguments: argparse.Namespace, way: "Way", approved: tuple[str, ...
 
 def _way(arguments: argparse.Namespace) -> "Way":
     if arguments.detach:
+        if arguments.json or arguments.quiet:
+            raise UserError("a detached session prints no lines", "start it, then: tunebot attach --json or --quiet")
         return "detached"
     return "screen" if at_terminal(arguments) else "lines"
+
+
+def _form(arguments: argparse.Namespace) -> "Form":
+    from agent.headless import Form
+
+    return Form(as_json=arguments.json, quiet=arguments.quiet)
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -99,8 +109,9 @@ def check(arguments: argparse.Namespace) -> int:
         playbook, _ = _load(arguments.playbook, as_json=arguments.json)
         return check_on_target(playbook, arguments.target, arguments.json, say)
     from agent.check import check_file
+    from agent.named import file_of
 
-    return check_file(*_file_of(arguments.playbook), arguments.target, arguments.json, say)
+    return check_file(*file_of(arguments.playbook), arguments.target, arguments.json, say)
 
 
 def flags(arguments: argparse.Namespace) -> int:
@@ -158,25 +169,21 @@ def schema(_: argparse.Namespace) -> int:
 
 def replay(arguments: argparse.Namespace) -> int:
     """`tunebot replay SESSION`."""
-    from agent.core.legal import IllegalTransition
-    from agent.headless import replay
-    from agent.journal.journal import JournalError, read_journal
-    from agent.replay import Recording
+    from agent import replay_command as review
+    from agent.headless import Printer
+    from agent.report_command import folder_of
 
-    try:
-        events = read_journal(arguments.session)
-        if not at_terminal(arguments):
-            replay(events, say)
-            return Exit.OK
-        recording = Recording(events)
-        # What cannot be folded is told now, and not in the middle of a replay.
-        recording.state_at(recording.last)
-    except (JournalError, ValueError, IllegalTransition) as error:
-        raise UserError(str(error), getattr(error, "hint", "")) from error
-    from agent.play import show_recording
-
-    show_recording(recording, arguments.session)
-    return Exit.OK
+    if arguments.verify and arguments.follow:
+        raise UserError("--verify is about all decisions of a session", "leave --follow out")
+    opened = review.open_recording(folder_of(arguments.logs, arguments.session))
+    if arguments.verify:
+        return review.check(opened, say)
+    if at_terminal(arguments):
+        return review.show(opened, arguments.at, arguments.follow)
+    if arguments.at and not arguments.follow:
+        return review.stand(opened, arguments.at, arguments.json, say)
+    printer = Printer(say, _form(arguments), arguments.follow)
+    return review.tell(opened, printer, arguments.at, arguments.follow)
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -198,6 +205,7 @@ def start(arguments: argparse.Namespace) -> int:
         for line in listing(playbooks, map(session_entry, folders[:LISTED_SESSIONS]), older):
             say(line)
         return Exit.OK
+    from agent import replay_command as review
     from agent.play import choose, look_on
 
     chosen = ""
@@ -214,16 +222,41 @@ def start(arguments: argparse.Namespace) -> int:
             arguments.session = entry.folder
             return attach(arguments)
         if entry.standing == "running":
-            look_on(arguments.session, True, say)
+            look_on(arguments.session, True, say, _form(arguments))
         else:
-            replay(arguments)
+            review.show(review.open_recording(arguments.session))
+    return Exit.OK
+
+
+def config(arguments: argparse.Namespace) -> int:
+    """`tunebot config [ACTION]`."""
+    from agent.config.command import configure
+
+    return configure(arguments, say)
+
+
+def completion(arguments: argparse.Namespace) -> int:
+    """`tunebot completion SHELL`."""
+    from agent.completion import script
+
+    say(script(arguments.shell))
+    return Exit.OK
+
+
+def help_(arguments: argparse.Namespace) -> int:
+    """`tunebot help [COMMAND...]`."""
+    from agent.cli import make_parser
+
+    make_parser().parse_args([*arguments.words, "--help"])
     return Exit.OK
 
 
 def at_terminal(arguments: argparse.Namespace) -> bool:
     """Whether a person sits in front of a screen and wants it."""
+    if arguments.headless or arguments.json or arguments.quiet:
+        return False
     # The screen is drawn on stderr; results go to stdout.
-    return not arguments.headless and all(s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
+    return all(s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def say(line: str) -> None:
@@ -232,40 +265,13 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
+def remark(line: str) -> None:
+    """Write a line to stderr: what a person should know, and no result."""
+    sys.stderr.write(line + "\n")
+
+
 def _load(name: str, as_json: bool = False) -> "tuple[Playbook, str]":
     """A playbook by file or shipped name, and its text. Raises UserError after all its problems were printed."""
-    return _parse(*_file_of(name), as_json)
+    from agent.named import load_named
 
-
-def _file_of(name: str) -> tuple[bytes, str]:
-    """The bytes and the path of a playbook, by file or shipped name. Raises UserError."""
-    from agent.paths import shipped_playbooks
-
-    path = Path(name)
-    shipped = shipped_playbooks() / f"{name}.yaml"
-    if not path.exists() and shipped.exists():
-        path = shipped
-    try:
-        return path.read_bytes(), str(path)
-    except OSError as error:
-        names = ", ".join(sorted(p.stem for p in shipped_playbooks().glob("*.yaml")))
-        raise UserError(f"cannot read {name}: {error.strerror}", f"shipped playbooks: {names}") from error
-
-
-def _parse(text: bytes, file: str, as_json: bool) -> "tuple[Playbook, str]":
-    from agent.bench.datafile import looking_from
-    from agent.playbook.load import load_playbook
-    from agent.servers.known_flags import all_known_flags
-
-    look_at = looking_from(Path(file).parent)
-    found = load_playbook(text, file, all_known_flags(), look_at)
-    if not isinstance(found, list):
-        return found, text.decode()
-    from agent.check import refuse
-    from agent.flags_located import Checked, load_by_source
-
-    # The installed server may know a flag that our own list does not have.
-    found = load_by_source(text, file, look_at)
-    if isinstance(found, list):
-        refuse(file, Checked(found=None, problems=tuple(found)), as_json, say)
-    return found, text.decode()
+    return load_named(name, say, as_json)

@@ -3,11 +3,11 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from agent.core import events as ev
-from agent.core.model import Failure, Gpu, LaunchConfig
+from agent.core.model import Failure, Gpu, LaunchConfig, Phase
 from agent.core.state import Launch, LaunchStage
 from agent.core.views.basics import duration
 from agent.following import LogFollower
@@ -66,8 +66,7 @@ class Watcher:
         self._model = setting.kind.model_of(config.args)
         self._how = _how(config)
         self._doubted, self._doubted_at, self._looked_at = "", 0.0, 0.0
-        usual = setting.history.phases_s(setting.target.name, setting.kind.name, self._model, self._how)
-        self._watch = LoadWatch(setting.kind, usual)
+        self._watch = LoadWatch(setting.kind, usual_phases_s(setting, config))
 
     def rejoin(self, seen: Launch, away_s: float) -> None:
         """Take up what an earlier run of tunebot saw of it; for `away_s` nobody watched."""
@@ -204,6 +203,12 @@ class Watcher:
                 break
         failure = _redacted(self._watch.diagnose(exit_code, stopped_by_us=False), self._with.redact)
         self._submit(ev.ServerFailed(at=time.time(), launch=self._launch, failure=failure))
+
+
+def usual_phases_s(setting: Setting, config: LaunchConfig) -> Mapping[Phase, float] | None:
+    """The seconds of each phase of earlier loads of such a launch, or None where there were none."""
+    kind = setting.kind
+    return setting.history.phases_s(setting.target.name, kind.name, kind.model_of(config.args), _how(config))
 
 
 def _how(config: LaunchConfig) -> str:

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from agent import alongside
+from agent.core.metrics import GpuUse
 from agent.core.model import RoundMetrics
 from agent.ports import Speculation
 from agent.servers import server_kind
@@ -51,15 +52,32 @@ async def test_accept_length_is_the_difference(
 
 
 @pytest.mark.parametrize(
-    ("lines", "watts", "level"),
+    ("lines", "watts", "level", "use"),
     [
-        ("130.5, Not Active, Not Active\n[N/A], Not Active, Not Active\n", 130.5, None),
-        ("300.0, Not Active, Not Active\n500.0, Active, Not Active\n", 400.0, "bad"),
-        ("[Not Supported]\n", None, None),
+        ("130.5, Not Active, Not Active\n[N/A], Not Active, Not Active\n", 130.5, None, None),
+        (
+            "300.0, Not Active, Not Active, 90, 600.00\n500.0, Active, Not Active, 100, 600.00\n",
+            400.0,
+            "bad",
+            GpuUse(count=2, busy=0.95, watts=400.0, limit_watts=600.0),
+        ),
+        (
+            "130.0, Not Active, Not Active, 100, 300.00\n30.0, Not Active, Not Active, 0, 300.00\n",
+            80.0,
+            None,
+            GpuUse(count=1, busy=1.0, watts=130.0, limit_watts=300.0),
+        ),
+        ("130.0, Not Active, Not Active, [N/A], [N/A]\n", 130.0, None, None),
+        ("[Not Supported]\n", None, None, None),
     ],
 )
 async def test_watts_and_clocks_are_looked_at_while_it_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, watts: float | None, level: str | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: str,
+    watts: float | None,
+    level: str | None,
+    use: GpuUse | None,
 ) -> None:
     monkeypatch.setattr(alongside, "FIRST_S", 0.0)
     monkeypatch.setattr(alongside, "EVERY_S", 0.0)
@@ -82,4 +100,5 @@ async def test_watts_and_clocks_are_looked_at_while_it_runs(
         found = await alongside.measured_with(target, kind, "http://127.0.0.1:1", True, measure())
     assert found.watts_per_gpu == (None if watts is None else pytest.approx(watts))
     assert [item.level for item in found.hygiene] == ([] if level is None else [level])
+    assert found.gpu_use == use
     await target.close()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.attempt import fits, make_attempt, yaml_text
+from agent.attempt import fits, make_attempt
 from agent.cli import main
 from agent.core.model import Host
 from agent.core.reduce import initial
@@ -16,6 +16,7 @@ from agent.core.views.basics import value_text
 from agent.diagnostics import UserError
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook
+from agent.playbook.write import yaml_text
 from agent.servers.known_flags import all_known_flags
 from agent.sessions import fold, session_folders
 from tests.core.conftest import HOST, playbook, started
@@ -127,9 +128,9 @@ def test_end_to_end_on_a_simulated_host(tmp_path: Path, capsys: pytest.CaptureFi
     logs = ["--headless", "--logs", str(tmp_path / "logs")]
     assert main(["run", str(file), "--target", "simulated:small", *logs]) == 0
     assert main(["try", "simulated:small", "ep-size=2", *logs]) == 0
-    out = capsys.readouterr().out
+    said = capsys.readouterr().err
     written = next((tmp_path / "logs").glob("*-try-ep-size-2-*.yaml"))
-    assert f"playbook: {written}" in out
+    assert f"playbook: {written}" in said
     state = fold(session_folders(tmp_path / "logs")[0])
     assert state.playbook.name == "try-ep-size-2" and state.playbook.target == "simulated:small"
     verdict = state.experiments["ep-size-2"].verdict

@@ -74,7 +74,7 @@ def test_what_is_not_looked_at_is_said() -> None:
         "? read · cancelled: its environment is not built yet: looked at after its prepare steps",
         "",
         "✔ asked: fine",
-        "✔ flags · fine: 73 flags read: nothing more is demanded",
+        "✔ flags · fine: 74 flags read: nothing more is demanded",
         "✔ module-importable · fine: json imports in ~/venv/bin/python3",
         "? ask · cancelled: only asked in a session: it costs money",
         "? probe · cancelled: only run in a session: it needs a GPU",

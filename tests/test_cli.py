@@ -122,12 +122,3 @@ def test_the_doctor_says_whether_a_target_can_be_used(
 ) -> None:
     assert main(["doctor", target]) == code
     assert f"{target} {'can' if code == 0 else 'cannot'} be used" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("command", ["run", "attach", "resume", "try"])
-def test_help_of_a_command_has_examples_and_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([command, "--help"])
-    text = capsys.readouterr().out
-    assert ended.value.code == 0 and f"  tunebot {command}" in text and "exit codes: 0" in text
-    assert max(map(len, text.splitlines())) <= 120

@@ -1,7 +1,7 @@
-"""A recording: any position is the fold of its prefix, the playing clock skips idle time, marks lead to moments."""
+"""A recording: any position is the fold of its prefix, the playing clock skips idle time and lets one read."""
 
 import random
-import time
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 
 import agent.replay
 from agent.core import events as ev
-from agent.core.model import Finding, Phase
+from agent.core.model import Finding
 from agent.core.reduce import initial, reduce
 from agent.core.state import State
-from agent.replay import MarkKind, Recording
+from agent.replay import READING_S, DoesNotFit, PlayingClock, Recording, Speeds
+from agent.review.marks import MarkKind
 from tests.core.conftest import World, playbook, started
 
-VERDICTS: tuple[MarkKind, ...] = ("verdict", "dead end")
+VERDICTS: frozenset[MarkKind] = frozenset({"verdict", "dead end"})
 
 
-def session() -> list[ev.Event]:
-    """A session with a keep, a worse parent, a failure, a ruled-out one and one not approved, and with progress.
+def played() -> list[ev.Event]:
+    """A session with a keep, a worse parent, a failure, a ruled-out one and one not approved.
 
     Its events are a second apart, but for decisions, which have the time of the event they follow.
     """
@@ -40,8 +41,13 @@ def session() -> list[ev.Event]:
         {"id": "built", "prepare": [{"run": ["make"]}]},
     )
     world.play(book)
+    return world.events
+
+
+def session() -> list[ev.Event]:
+    """The same with progress."""
     events: list[ev.Event] = []
-    for event in world.events:
+    for event in PLAYED:
         events.append(event)
         if isinstance(event, ev.PhaseEntered):
             events += [
@@ -54,55 +60,86 @@ def session() -> list[ev.Event]:
     return events
 
 
+PLAYED = played()
 EVENTS = session()
 
 
-def folded(events: list[ev.Event], index: int) -> State:
+def folded(events: Sequence[ev.Event], indices: Collection[int]) -> dict[int, State]:
+    """The states at these positions, by a fold of everything up to the last of them."""
     start = events[0]
     assert isinstance(start, ev.SessionStarted)
-    state = initial(start)
-    for event in events[1 : index + 1]:
-        state, _ = reduce(state, event)
-    return state
+    state, found = initial(start), {}
+    for index in range(max(indices) + 1):
+        if index:
+            state, _ = reduce(state, events[index])
+        if index in indices:
+            found[index] = state
+    return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, len(EVENTS) - 1), min_size=1, max_size=6), st.integers(1, 40))
 def test_any_position_is_the_fold_of_the_events_up_to_it(indices: list[int], every: int) -> None:
+    wanted = folded(EVENTS, indices)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(agent.replay, "SNAPSHOT_EVERY", every)
         recording = Recording(EVENTS)
         for index in indices:
-            assert recording.state_at(index) == folded(EVENTS, index)
+            assert recording.state_at(index) == wanted[index]
 
 
-def test_twenty_seeks_in_a_long_session() -> None:
-    events = long_session(5_000)
+def test_twenty_seeks_in_a_session_with_much_progress() -> None:
+    events = with_progress(EVENTS, 5_000)
     recording = Recording(events)
     chance = random.Random(1)
-    for index in [chance.randrange(len(events)) for _ in range(20)]:
-        assert recording.state_at(index) == folded(events, index)
+    indices = [chance.randrange(len(events)) for _ in range(20)]
+    wanted = folded(events, indices)
+    for index in indices:
+        assert recording.state_at(index) == wanted[index]
 
 
-def long_session(count: int) -> list[ev.Event]:
-    """As many events, nearly all of them the progress of one load, a second apart."""
-    begun = next(index for index, event in enumerate(EVENTS) if isinstance(event, ev.PhaseProgressed))
-    first, last = EVENTS[begun], EVENTS[-1]
-    ticks = [replace(first, at=first.at + n, done=n) for n in range(count)]  # type: ignore[call-arg]
-    rest = [replace(event, at=event.at + count) for event in EVENTS[begun + 1 :]]
-    assert isinstance(last, ev.SessionEnded)
-    return [*EVENTS[:begun], *ticks, *rest]
+def with_progress(events: list[ev.Event], count: int) -> list[ev.Event]:
+    """The events with so much progress between them: of each load, in turns with that of a task that runs beside it."""
+    entered = [index for index, event in enumerate(events) if isinstance(event, ev.PhaseEntered)]
+    running: dict[str, None] = {}
+    found: list[ev.Event] = []
+    for index, event in enumerate(events):
+        found.append(event)
+        if isinstance(event, ev.TaskRequested):
+            running[event.task.id] = None
+        elif isinstance(event, ev.TaskFinished):
+            running.pop(event.task, None)
+        elif isinstance(event, ev.PhaseEntered):
+            share = count // len(entered) + (index == entered[0]) * (count % len(entered))
+            found += list(_progress(event, next(iter(running), None), share))
+    return found
 
 
-def test_a_hundred_thousand_events_open_and_seek_quickly() -> None:
-    events = long_session(100_000)
-    began = time.process_time()
-    recording = Recording(events)
-    recording.state_at(recording.last)
-    assert time.process_time() - began < 2.0
-    began = time.process_time()
-    recording.state_at(77_777)
-    assert time.process_time() - began < 0.1
+def _progress(since: ev.PhaseEntered, task: str | None, count: int) -> Iterator[ev.Event]:
+    for n in range(count):
+        at = since.at + n / (count + 1)
+        if task and n % 3 == 2:
+            yield ev.TaskProgressed(at=at, task=task, action=f"reads {n}")
+        else:
+            yield ev.PhaseProgressed(
+                at=at, launch=since.launch, phase=since.phase, done=n, total=count, fraction=n / count, remaining_s=1.0
+            )
+
+
+def test_progress_in_turns_is_passed_by() -> None:
+    recording = Recording(with_progress(EVENTS, 3_000))
+    ticks = [i for i, event in enumerate(recording.events) if isinstance(event, ev.PhaseProgressed)]
+    skipped = [index for index in ticks if recording._rewritten[index] <= recording.last]
+    assert len(skipped) > 0.9 * len(ticks)
+
+
+def test_an_event_that_does_not_fit_is_named() -> None:
+    ready = next(event for event in EVENTS if isinstance(event, ev.ServerReady))
+    recording = Recording([EVENTS[0], ev.Noted(at=101.0, text="fine"), ready, *EVENTS[1:]])
+    assert recording.state_at(1).notes == ("fine",)
+    with pytest.raises(DoesNotFit, match="event 3, ServerReady, does not fit") as caught:
+        recording.state_at(5)
+    assert caught.value.index == 2
 
 
 @pytest.mark.parametrize("index", [-1, len(EVENTS)])
@@ -128,8 +165,8 @@ def test_what_is_no_session_is_refused(events: list[ev.Event]) -> None:
     ],
 )
 def test_idle_time_is_short_on_the_playing_clock(times: list[float], offsets: list[float]) -> None:
-    recording = Recording(noted(times))
-    assert recording.offsets == offsets and recording.playing_s == offsets[-1]
+    clock = PlayingClock(Recording(noted(times)).times, ())
+    assert clock.offsets == offsets and clock.whole_s == offsets[-1]
 
 
 def noted(times: list[float]) -> list[ev.Event]:
@@ -141,42 +178,59 @@ def noted(times: list[float]) -> list[ev.Event]:
 
 
 def test_the_clock_meets_the_next_event_at_the_end_of_a_gap() -> None:
-    recording = Recording(noted([0.0, 100.0, 101.0]))
-    assert [recording.time_played(0, offset) for offset in (0.0, 1.0, 2.0)] == [100.0, 150.0, 200.0]
-    assert recording.index_played(1.99) == 0 and recording.index_played(2.0) == 1
-    assert recording.time_played(2, 99.0) == 201.0
+    clock = Recording(noted([0.0, 100.0, 101.0])).clock
+    assert [clock.time_at(0, offset) for offset in (0.0, 1.0, 2.0)] == [100.0, 150.0, 200.0]
+    assert [clock.offset_of(0, time) for time in (100.0, 150.0, 200.0)] == [0.0, 1.0, 2.0]
+    assert clock.index_at(1.99) == 0 and clock.index_at(2.0) == 1
+    assert clock.time_at(2, 99.0) == 201.0 and clock.offset_of(2, 201.0) == clock.whole_s
+
+
+def test_there_is_time_to_read_a_decision() -> None:
+    clock = PlayingClock([0.0, 1.0, 1.0, 2.0], {1, 2, 3})
+    assert clock.offsets == [0.0, 1.0, 1.0 + READING_S, 2.0 + 2 * READING_S]
+    assert [clock.is_reading(offset) for offset in (0.5, 1.0, 1.5 + READING_S, 1.5 + 2 * READING_S, clock.whole_s)] == [
+        False, True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_loads_and_decisions_have_speeds_of_their_own() -> None:
+    clock = PlayingClock([0.0, 2.0, 4.0, 6.0], {1})
+    speeds = Speeds(loads=4, decisions=2)
+    # Two seconds of waiting at 4x, three of reading at 2x, four of waiting at 4x.
+    assert clock.played_on(0.0, 0.25, speeds) == 1.0
+    assert clock.played_on(0.0, 0.5, speeds) == 2.0
+    assert clock.played_on(0.0, 0.5 + 0.5, speeds) == 3.0
+    assert clock.played_on(3.0, 1.0 + 0.25, speeds) == 2.0 + READING_S + 1.0
+    assert clock.played_on(0.0, 0.5 + 1.5 + 1.0, speeds) == clock.whole_s == clock.played_on(0.0, 99.0, speeds)
+
+
+SPEEDS = st.builds(Speeds, loads=st.sampled_from([1, 16, 256]), decisions=st.sampled_from([1, 2, 64]))
+
+
+@given(st.lists(st.floats(0, 50), min_size=1, max_size=12), SPEEDS, st.floats(0, 20), st.floats(0, 20), st.data())
+def test_playing_in_two_goes_is_playing_in_one(
+    gaps: list[float], speeds: Speeds, one: float, other: float, data: st.DataObject
+) -> None:
+    times = [sum(gaps[:count]) for count in range(len(gaps) + 1)]
+    clock = PlayingClock(times, data.draw(st.sets(st.integers(0, len(gaps)))))
+    start = data.draw(st.floats(0, 1)) * clock.whole_s
+    at_once = clock.played_on(start, one + other, speeds)
+    assert clock.played_on(clock.played_on(start, one, speeds), other, speeds) == pytest.approx(at_once, abs=1e-6)
+    assert start - 1e-9 <= at_once <= clock.whole_s
+    slowest, fastest = sorted((speeds.loads, speeds.decisions))
+    if at_once < clock.whole_s:
+        assert (one + other) * slowest - 1e-6 <= at_once - start <= (one + other) * fastest + 1e-6
+
+
+@given(st.integers(0, len(EVENTS) - 1), st.floats(0, 1))
+def test_a_time_and_its_place_on_the_clock(index: int, share: float) -> None:
+    recording = Recording(EVENTS)
+    following = recording.times[min(index + 1, recording.last)]
+    time = recording.times[index] + share * (following - recording.times[index])
+    offset = recording.clock.offset_of(index, time)
+    assert recording.clock.time_at(index, offset) == pytest.approx(time)
 
 
 @pytest.mark.parametrize(("time", "index"), [(0.0, 0), (100.0, 0), (199.9, 0), (200.0, 1), (200.5, 1), (9e9, 2)])
 def test_a_position_by_time(time: float, index: int) -> None:
     assert Recording(noted([0.0, 100.0, 101.0])).index_at(time) == index
-
-
-def test_the_marks_tell_what_happened() -> None:
-    recording = Recording(EVENTS)
-    told = [(mark.kind, mark.text) for mark in recording.marks]
-    assert ("dead end", "dead ruled-out") in told
-    assert ("dead end", "broken failed") in told
-    assert ("dead end", "child keep") not in told
-    # Worse than its parent, but another is based on it: on the board it is a result.
-    assert ("verdict", "slow worse") in told
-    assert ("verdict", "better keep") in told
-    assert ("launch", "base") in told and ("ready", "base") in told
-    assert ("phase", f"base {Phase.LOAD_WEIGHTS}") in told
-    for mark in recording.marks:
-        assert recording.events[mark.index].at == mark.at
-
-
-def test_marks_forwards_are_the_marks_backwards() -> None:
-    recording = Recording(EVENTS)
-    there, index = [], 0
-    while (mark := recording.next_mark(index, VERDICTS)) is not None:
-        there.append(mark)
-        index = mark.index
-    back, index = [], recording.last
-    while (mark := recording.previous_mark(index, VERDICTS)) is not None:
-        back.append(mark)
-        index = mark.index
-    assert there == back[::-1] and len(there) == 6
-    assert recording.mark_before(there[0].index, VERDICTS) == there[0]
-    assert recording.mark_before(there[0].index - 1, VERDICTS) is None

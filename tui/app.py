@@ -1,6 +1,5 @@
 """The app: shows a source, 20 times a second if it changed and once a second if it did not."""
 
-import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar
@@ -14,6 +13,7 @@ from agent.core import events as ev
 from agent.core.leaving import leaving
 from agent.core.needs import needs
 from tui.content import hide_secrets
+from tui.look import Look, dress
 from tui.screens.base import StateScreen
 from tui.screens.help import HelpScreen
 from tui.screens.run import RunScreen
@@ -35,7 +35,11 @@ class TunebotApp(App[None]):
     ]
 
     def __init__(
-        self, source: Source, first: type[StateScreen] = RunScreen, driver_class: type[Driver] | None = None
+        self,
+        source: Source,
+        first: type[StateScreen] = RunScreen,
+        driver_class: type[Driver] | None = None,
+        look: Look | None = None,
     ) -> None:
         """`first` is the screen to begin with."""
         super().__init__(driver_class=driver_class)
@@ -44,7 +48,8 @@ class TunebotApp(App[None]):
         """What broke the screen, if anything did: the app has ended then."""
         self._first = first
         self._shown: tuple[int, int] = (-1, -1)
-        self._rings = os.environ.get("TUNEBOT_BELL", "1") != "0"
+        self._look = look or Look()
+        self._rings = self._look.rings
         self._known_needs: frozenset[str] = frozenset()
         self.leaving = False
         """Whether a person wants the session to end: the app ends with it."""
@@ -52,6 +57,7 @@ class TunebotApp(App[None]):
     def on_mount(self) -> None:
         """Begin with the first screen."""
         hide_secrets(self.source.redact)
+        dress(self, self._look)
         self._known_needs = self._need_keys()
         self.push_screen(self._first())
         self.set_interval(1 / FRAMES_PER_SECOND, self.refresh_state)

@@ -1,15 +1,19 @@
 """A recorded session as a Source: the same reducer and the same screen, with a position that can be moved."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from agent.core.events import Event
+from agent.core.views.flag_help import FlagFacts
 from agent.core.views.panels import GpuUse
-from agent.replay import MarkKind, Recording
+from agent.replay import Recording, Speeds
+from agent.review.marks import DECISIONS, MarkKind, Trail
+from tui.source import no_flag_facts
 
-SPEEDS = (1, 2, 4, 8, 16, 32, 64)
-USUAL_SPEED = 8
+SPEEDS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+USUAL = Speeds(loads=16, decisions=1)
 
 VERDICTS: frozenset[MarkKind] = frozenset({"verdict", "dead end"})
 PHASES: frozenset[MarkKind] = frozenset({"launch", "phase", "ready"})
@@ -20,7 +24,6 @@ class ReplaySource:
 
     read_only = "a recording: nothing can be changed"
     elsewhere = False
-    trouble = ""
 
     def __init__(
         self,
@@ -28,20 +31,25 @@ class ReplaySource:
         folder: Path,
         redact: Callable[[str], str],
         clock: Callable[[], float] = time.monotonic,
+        trouble: str = "",
     ) -> None:
         """Begins at the first event, playing. `redact` takes secrets out of a log's line; `clock` counts seconds."""
         self.recording = recording
         self.folder = folder
         self.redact = redact
+        self.trouble = trouble
         self.known_flags: Sequence[Sequence[str]] = ()
+        self.flag_facts: Callable[[str], FlagFacts | None] = no_flag_facts
         # Telemetry is not recorded.
         self.gpus: tuple[GpuUse, ...] = ()
         # Playing begins with all events of the first moment; a step back leads to those before.
-        self.index = recording.index_played(0.0)
+        self.index = recording.clock.index_at(0.0)
         self.state = recording.state_at(self.index)
         self.version = 0
-        self.speed = USUAL_SPEED
+        self.speeds = USUAL
         self.playing = True
+        self.following = ""
+        """The experiment whose moments alone are gone to; empty where it is all of them."""
         self._offset = 0.0
         self._clock = clock
         self._moved_at = clock()
@@ -49,13 +57,23 @@ class ReplaySource:
     @property
     def fraction(self) -> float:
         """How much of the recording has been played, 0 to 1, on the playing clock."""
-        whole = self.recording.playing_s
+        whole = self.recording.clock.whole_s
         return self._offset / whole if whole else 1.0
+
+    @property
+    def reading(self) -> bool:
+        """Whether a decision is shown: the speed of decisions is in effect then, else that of loads."""
+        return self.recording.clock.is_reading(self._offset)
+
+    @property
+    def trail(self) -> Trail:
+        """The decisions, or all that became of the experiment that is followed."""
+        return self.recording.trail(None if self.following else DECISIONS, self.following)
 
     def now(self) -> float:
         """The recorded time at the playing position, in seconds since the epoch."""
         self._play_on()
-        return self.recording.time_played(self.index, self._offset)
+        return self.recording.clock.time_at(self.index, self._offset)
 
     def submit(self, event: Event) -> None:
         """A replay takes no event: what happened is what happened."""
@@ -68,10 +86,15 @@ class ReplaySource:
         self.playing = not self.playing
 
     def pace(self, steps: int) -> None:
-        """Faster or slower by that many of the SPEEDS."""
+        """Faster or slower by that many of the SPEEDS: the one that is in effect now."""
         self._play_on()
-        place = SPEEDS.index(self.speed) + steps
-        self.speed = SPEEDS[max(0, min(len(SPEEDS) - 1, place))]
+        present = self.speeds.decisions if self.reading else self.speeds.loads
+        speed = SPEEDS[max(0, min(len(SPEEDS) - 1, SPEEDS.index(present) + steps))]
+        self.speeds = replace(self.speeds, decisions=speed) if self.reading else replace(self.speeds, loads=speed)
+
+    def follow(self, experiment: str) -> None:
+        """From now on only go to the moments of this experiment; of all, where it is empty."""
+        self.following = experiment
 
     def step(self, events: int) -> None:
         """Pause, and go on (or back) by that many events."""
@@ -79,11 +102,18 @@ class ReplaySource:
         self.playing = False
         self._go(self.index + events)
 
-    def jump(self, kinds: Collection[MarkKind], forward: bool) -> bool:
-        """Go to the next (or previous) mark of these kinds; whether there is one. Playing goes on from there."""
+    def open_at(self, time: float) -> None:
+        """Pause at a recorded time (seconds since the epoch)."""
         self._play_on()
-        recording = self.recording
-        mark = recording.next_mark(self.index, kinds) if forward else recording.previous_mark(self.index, kinds)
+        self.playing = False
+        index = self.recording.index_at(time)
+        self._offset = self.recording.clock.offset_of(index, time)
+        self._show(index)
+
+    def jump(self, trail: Trail, forward: bool) -> bool:
+        """Go to the next (or previous) mark of a trail; whether there is one. Playing goes on from there."""
+        self._play_on()
+        mark = trail.after(self.index) if forward else trail.before(self.index)
         if mark is not None:
             self._go(mark.index)
         return mark is not None
@@ -91,23 +121,23 @@ class ReplaySource:
     def seek(self, fraction: float) -> None:
         """Go to a part (0 to 1) of the recording, as the playing clock counts. Playing goes on from there."""
         self._play_on()
-        self._offset = max(0.0, min(1.0, fraction)) * self.recording.playing_s
-        self._show(self.recording.index_played(self._offset))
+        self._offset = max(0.0, min(1.0, fraction)) * self.recording.clock.whole_s
+        self._show(self.recording.clock.index_at(self._offset))
 
     def _play_on(self) -> None:
         clock = self._clock()
         passed, self._moved_at = clock - self._moved_at, clock
         if not self.playing:
             return
-        self._offset = min(self._offset + passed * self.speed, self.recording.playing_s)
+        self._offset = self.recording.clock.played_on(self._offset, passed, self.speeds)
         # Events of one moment have one offset: a step to the first of them must not be undone by going on.
-        self._show(max(self.index, self.recording.index_played(self._offset)))
+        self._show(max(self.index, self.recording.clock.index_at(self._offset)))
         if self.index == self.recording.last:
             self.playing = False
 
     def _go(self, index: int) -> None:
         index = max(0, min(self.recording.last, index))
-        self._offset = self.recording.offsets[index]
+        self._offset = self.recording.clock.offsets[index]
         self._show(index)
 
     def _show(self, index: int) -> None:

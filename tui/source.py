@@ -7,7 +7,13 @@ from typing import Protocol
 
 from agent.core.events import Event, SessionEnded
 from agent.core.state import State
+from agent.core.views.flag_help import FlagFacts
 from agent.core.views.panels import GpuUse
+
+
+def no_flag_facts(name: str) -> FlagFacts | None:
+    """Nothing is known of any flag."""
+    return None
 
 
 class Source(Protocol):
@@ -28,6 +34,8 @@ class Source(Protocol):
     """Takes the secrets out of what is drawn, lines of a log among it."""
     known_flags: Sequence[Sequence[str]]
     """The spellings of each flag that the server has; empty where nobody knows."""
+    flag_facts: Callable[[str], FlagFacts | None]
+    """What the server's source says of the flag of a name, None where that is not known (yet)."""
 
     def now(self) -> float:
         """The time to show, in seconds since the epoch: the clock's, or that of the recorded moment."""
@@ -50,6 +58,7 @@ class Live:
         self.end: SessionEnded | None = None
         self.redact: Callable[[str], str] = str
         self.known_flags: Sequence[Sequence[str]] = ()
+        self.flag_facts: Callable[[str], FlagFacts | None] = no_flag_facts
         self._submit: Callable[[Event], None] | None = None
         self._ahead_s = 0.0
 

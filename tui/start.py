@@ -15,6 +15,7 @@ from agent.text import one_line
 from tui.app import TunebotApp
 from tui.driver import LastingDriver
 from tui.garbage import calm_garbage_collector
+from tui.look import Look
 from tui.source import Live
 
 
@@ -48,7 +49,13 @@ class Shown:
 Open = Callable[[Live], AbstractAsyncContextManager[tuple[Running, Path]]]
 
 
-async def show_session(open_session: Open, live: Live, keep: bool, expected: tuple[type[Exception], ...] = ()) -> Shown:
+async def show_session(
+    open_session: Open,
+    live: Live,
+    keep: bool,
+    expected: tuple[type[Exception], ...] = (),
+    look: Look | None = None,
+) -> Shown:
     """Open a session, play it and show it until a person leaves; then wait for its end, unless it goes on elsewhere.
 
     `open_session` gets the listener, and gives the engine and the session's folder. `keep` decides what becomes of the
@@ -57,7 +64,7 @@ async def show_session(open_session: Open, live: Live, keep: bool, expected: tup
     """
     async with open_session(live) as (engine, folder):
         live.connect(engine.submit, folder)
-        app = TunebotApp(live, driver_class=LastingDriver)
+        app = TunebotApp(live, driver_class=LastingDriver, look=look)
         playing = asyncio.create_task(engine.run(), name="engine")
         playing.add_done_callback(lambda done: _played(done, live, app))
         calm_garbage_collector()

@@ -1,12 +1,13 @@
 """Glyph and style of every status word. Colour is never alone: the word always stands beside it."""
 
-from agent.core.views.basics import GLYPHS
+from agent.core.views.basics import BY_HAND, GLYPHS
 
 STYLES = {
     "keep": "$text-success",
     "worse": "$text-error",
     "failed": "$text-error",
     "ruled-out": "$text-error",
+    BY_HAND: "$text-error",
     "invalid": "$text-error",
     "inconclusive": "$text-warning",
     "no-gain": "$foreground-muted",

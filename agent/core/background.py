@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from agent.core import events as ev
-from agent.core.model import Task, TaskKind
+from agent.core.model import CallTimes, Task, TaskKind
 from agent.core.plan import config_of, lineage
 from agent.core.state import ExperimentState, Stage, State
+from agent.core.terms import task_of_term
 from agent.core.views.briefing import briefing
 from agent.playbook.model import AskEntry, GrepEntry, PreflightEntry, ProbeEntry, ReadEntry, ResearchEntry
 
@@ -17,7 +18,7 @@ def rule_out(state: State) -> ev.Event | None:
     """A check that says so ends its experiment before the launch."""
     for task in state.tasks.values():
         experiment = state.experiments[task.task.experiment]
-        if experiment.stage is not Stage.TODO or experiment.overruled or not task.task.is_check:
+        if experiment.stage is not Stage.TODO or experiment.overruled or task.stale or not task.task.is_check:
             continue
         if task.finding and task.finding.outcome in ("fails", "no-effect"):
             word = "would fail" if task.finding.outcome == "fails" else "would have no effect"
@@ -36,7 +37,7 @@ def complete(state: State) -> ev.Event | None:
     if state.playbook.accept != "resolver":
         return None
     for task in state.tasks.values():
-        if not task.finding or not task.finding.requires or task.task.kind == "ask":
+        if task.stale or not task.finding or not task.finding.requires or task.task.kind == "ask":
             continue
         experiment = state.experiments[task.task.experiment]
         if experiment.stage is not Stage.TODO:
@@ -56,6 +57,15 @@ _TITLES: Mapping[type, tuple[TaskKind, Callable[..., str]]] = {
 }
 
 
+def _task_id(experiment: ExperimentState, key: str, entry: object = None) -> str:
+    """`idea/check1`, or `idea/check1.2` where the flags of the experiment were changed once: it is looked at again.
+
+    A question to an LLM is in words and costs money: it is asked once.
+    """
+    again = experiment.revision and not isinstance(entry, AskEntry)
+    return f"{experiment.id}/{key}" + (f".{experiment.revision + 1}" if again else "")
+
+
 def _flags_task(state: State, experiment: ExperimentState) -> Task | None:
     """Its flags against the source of its server, where the playbook says where that is."""
     server = state.playbook.server
@@ -65,7 +75,7 @@ def _flags_task(state: State, experiment: ExperimentState) -> Task | None:
     if experiment.spec.baseline == "attach" or not any(server.kind in source for source in sources):
         return None
     return Task(
-        id=f"{experiment.id}/flags",
+        id=_task_id(experiment, "flags"),
         experiment=experiment.id,
         kind="flags",
         title=" ".join(f"--{flag}" for flag in experiment.spec.args) or "those that it inherits",
@@ -75,10 +85,10 @@ def _flags_task(state: State, experiment: ExperimentState) -> Task | None:
     )
 
 
-def _task_of(state: State, experiment: ExperimentState, key: str, entry: PreflightEntry | ResearchEntry) -> Task:
+def _task_of(state: State, experiment: ExperimentState, name: str, entry: PreflightEntry | ResearchEntry) -> Task:
     kind, title = _TITLES.get(type(entry), ("preflight", lambda e: _check_title(e)))
     return Task(
-        id=f"{experiment.id}/{key}",
+        id=name,
         experiment=experiment.id,
         kind=kind,
         title=title(entry),
@@ -97,28 +107,50 @@ def _check_title(entry: PreflightEntry) -> str:
     return f"{type(entry).model_fields['check'].alias} {subject}".rstrip()
 
 
+def _term_tasks(state: State) -> Iterator[Task]:
+    """What measures terms of the cost model, with the GPUs to itself: only before the baseline's first launch."""
+    baseline = next(e for e in state.experiments.values() if e.spec.baseline)
+    ahead = baseline.stage is Stage.TODO and baseline.spec.baseline != "attach" and _is_prepared(state, baseline)
+    for name, term in state.playbook.terms.items() if ahead else ():
+        task = task_of_term(state, name)
+        if term.measured_by is None or task in state.tasks:
+            continue
+        sizes = tuple(size for size in (term.bytes, term.bytes_verify) if size is not None)
+        yield Task(
+            id=task,
+            experiment=baseline.id,
+            kind="probe",
+            title=f"{term.measured_by} of {' and '.join(map(str, sizes))} bytes",
+            entry=CallTimes(sizes=sizes, run=term.run),
+            config=config_of(state, baseline.id),
+            needed=True,
+            gpu=True,
+        )
+
+
 def _is_prepared(state: State, experiment: ExperimentState) -> bool:
     """Whether the environment it would run in exists: nothing can be read of one that is not built yet."""
     return all(link.prepared == len(link.spec.prepare) for link in lineage(state.experiments, experiment.id))
 
 
 def _unstarted(state: State) -> Iterator[Task]:
-    """Checks of all experiments ahead, then the research, in the playbook's order."""
+    """What measures terms; checks of all experiments ahead, then the research, in the playbook's order."""
+    yield from _term_tasks(state)
     prepared = [e for e in state.experiments.values() if _is_prepared(state, e)]
     for experiment in (e for e in prepared if e.stage is Stage.TODO):
-        if f"{experiment.id}/flags" not in state.tasks and (task := _flags_task(state, experiment)):
+        if _task_id(experiment, "flags") not in state.tasks and (task := _flags_task(state, experiment)):
             yield task
         for index, check in enumerate(experiment.spec.preflight):
-            if f"{experiment.id}/check{index + 1}" not in state.tasks:
-                yield _task_of(state, experiment, f"check{index + 1}", check)
+            if (name := _task_id(experiment, f"check{index + 1}")) not in state.tasks:
+                yield _task_of(state, experiment, name, check)
     # What is asked about the experiment that loads right now is of use for the next ones.
     for experiment in prepared:
         planned = experiment.spec.research if experiment.stage in (Stage.TODO, Stage.RUNNING) else ()
-        keyed = [(str(n), entry) for n, entry in enumerate(planned, 1)]
-        keyed += [(f"asked{n}", entry) for n, entry in enumerate(experiment.asked, 1)]
-        for key, entry in keyed:
-            if f"{experiment.id}/{key}" not in state.tasks:
-                yield _task_of(state, experiment, key, entry)
+        named = [(_task_id(experiment, str(n), entry), entry) for n, entry in enumerate(planned, 1)]
+        named += [(f"{experiment.id}/asked{n}", entry) for n, entry in enumerate(experiment.asked, 1)]
+        for name, entry in named:
+            if name not in state.tasks:
+                yield _task_of(state, experiment, name, entry)
 
 
 def running_tasks(state: State) -> list[Task]:

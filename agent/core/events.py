@@ -4,7 +4,8 @@ Facts come from effects (a phase began, a round was measured) and from a person;
 verdict is reached) come from `schedule`. Both are events, so a journal alone rebuilds the state.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from agent.core.guard import GuardResult
@@ -21,9 +22,11 @@ from agent.core.model import (
     Spent,
     Task,
     TaskStatus,
+    Tried,
     Verdict,
 )
-from agent.playbook.model import Args, Experiment, Playbook, ResearchEntry
+from agent.core.scope import Facts, KnownDeadEnd
+from agent.playbook.model import Args, Env, Experiment, Playbook, ResearchEntry
 
 # measure: launched for an experiment; serve: left running at the end; attach: somebody else's, only measured.
 Purpose = Literal["measure", "serve", "attach"]
@@ -48,7 +51,8 @@ class SessionStarted(Event):
 
     `keep` leaves the server running at an interruption. `seed` decides the prompts of every round. In an `attended`
     session a person is at the screen: what needs one waits, and the session ends when the person leaves. `target` is
-    the one that was named in place of the playbook's. `noise` between launches is what earlier sessions there measured.
+    the one that was named in place of the playbook's. `noise` between launches is what earlier sessions there measured,
+    `known` are the dead ends that they left.
     """
 
     session: str
@@ -61,6 +65,7 @@ class SessionStarted(Event):
     attended: bool = False
     target: str | None = None
     noise: LaunchNoise | None = None
+    known: tuple[KnownDeadEnd, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +88,18 @@ class Noted(Event):
     """Something a person should know that changes nothing."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsRead(Event):
+    """Versions and settings were read on which dead ends may stand; what could not be read is not among them.
+
+    They are those of the `environment` whose servers' command begins with that program, or of the host where it is
+    empty.
+    """
+
+    environment: str
+    facts: Facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +184,18 @@ class ExperimentReopened(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PivotReached(Event):
+    """A strategy is given up: every member of the `group` has ended and none is kept, as the `trail` tells.
+
+    The group `to` is tried from here on; empty where none comes after it.
+    """
+
+    group: str
+    to: str
+    trail: tuple[Tried, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrepareRequested(Event):
     """An approved step that changes the host is to run now. `step` counts from zero."""
 
@@ -198,13 +227,15 @@ class LaunchRequested(Event):
 class LaunchStarted(Event):
     """The server's process exists. `argv` is the command line (redacted).
 
-    An attached server is not ours: its pid is None and its argv empty.
+    An attached server is not ours: its pid is None and its argv empty. `usual_s` are the seconds of each phase of the
+    latest loads of its kind, as the history of the host has them.
     """
 
     launch: str
     pid: int | None
     port: int
     argv: tuple[str, ...]
+    usual_s: Mapping[Phase, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,6 +418,63 @@ class ExperimentRetried(Wish):
     """A person wants an ended experiment to run (again), whatever its preflights or its `when` said."""
 
     experiment: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadEndReopened(Wish):
+    """A person wants a dead end to be tried again on top of `base`, in whose environment it may not hold."""
+
+    experiment: str
+    base: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentMoved(Wish):
+    """A person moves an experiment in line past the next one, or the one before: the two change places."""
+
+    experiment: str
+    past: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentChanged(Wish):
+    """A person changes an experiment that has not begun: `args`, `env` and `why` take the place of those it had."""
+
+    experiment: str
+    args: Args
+    env: Env
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadEndMarked(Wish):
+    """A person does not want an idea to be pursued, measured or not, and says why."""
+
+    experiment: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteWritten(Wish):
+    """A person notes something about an experiment."""
+
+    experiment: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodoAdded(Wish):
+    """A person writes down something to do. It is no experiment: nothing runs, and nothing waits for it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodoTicked(Wish):
+    """A person ticks off what was to do, or takes that back. `todo` counts from zero."""
+
+    todo: int
+    done: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ EXPERIMENT_MOVES: Mapping[type[ev.Event], frozenset[Stage]] = {
     ev.ProposalApproved: frozenset({Stage.PROPOSED}),
     ev.ExperimentSkipped: frozenset({Stage.PROPOSED, Stage.TODO, Stage.NEAR}),
     ev.ExperimentRetried: frozenset({Stage.ENDED}),
+    ev.DeadEndReopened: frozenset({Stage.ENDED}),
     ev.ResearchAdded: frozenset(Stage),
 }
 
@@ -51,6 +52,13 @@ class IllegalTransition(Exception):
         story = [name for about, name in state.story if about == subject]
         trail = " > ".join(story[-12:]) or "nothing"
         super().__init__(f"{type(event).__name__} is not possible for {subject} in stage {stage}; it saw: {trail}")
+
+
+class Refused(IllegalTransition):
+    """An edit of the plan that cannot be made now. The message says why in a few words."""
+
+    def __init__(self, reason: str) -> None:
+        Exception.__init__(self, reason)
 
 
 def check_legal(state: State, event: ev.Event) -> str:

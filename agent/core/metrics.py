@@ -17,6 +17,20 @@ class Spread:
     p99: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuUse:
+    """What those GPUs of the host did in a round that worked at all, as means over looks at each of them.
+
+    `busy` is the fraction of time in which a kernel ran (utilization.gpu of nvidia-smi): one that waits for another
+    GPU runs too. `watts` is the power drawn, `limit_watts` the limit of that.
+    """
+
+    count: int
+    busy: float
+    watts: float
+    limit_watts: float
+
+
 Level = Literal["ok", "warn", "bad"]
 
 
@@ -45,8 +59,8 @@ class RoundMetrics:
     `chunk_gap` is the gap itself. Spreads are in ms; those of ITL and chunk gap pool all requests. `prompt_len` and
     `output_len` are the achieved tokens of a request, on average; `cache_hit_rate` is the fraction of the prompt
     tokens that came from the server's prefix cache. `refused` are fields that the server did not take. `accept_length`
-    (tokens that a verify pass of speculation keeps) and `watts_per_gpu` are told by server and host. `hygiene` is
-    what was not ok. What is None is not known.
+    (tokens that a verify pass of speculation keeps), `watts_per_gpu` and `gpu_use` are told by server and host.
+    `hygiene` is what was not ok. What is None is not known.
     """
 
     requests: int
@@ -74,6 +88,7 @@ class RoundMetrics:
     refused: tuple[str, ...] = ()
     accept_length: float | None = None
     watts_per_gpu: float | None = None
+    gpu_use: GpuUse | None = None
     hygiene: tuple[Hygiene, ...] = ()
 
     @property

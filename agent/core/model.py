@@ -46,7 +46,7 @@ class Host:
 
     `cuda` is the newest version that the driver runs; `links` has a row and a column for each GPU, in the words of
     `nvidia-smi topo -m` (NV18, PIX, SYS). Both are empty where nobody can say. `trees` names the sources that research
-    may read there beside those of the playbook.
+    may read there beside those of the playbook. Servers run in containers of `image`, where it is not empty.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Host:
     cuda: str = ""
     links: tuple[tuple[str, ...], ...] = ()
     trees: tuple[str, ...] = ()
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,8 @@ class Finding:
 
     `summary` is one line for the board. `requires` are flags that the source demands beside those of the experiment.
     `outcome` is set by checks only; the first two values rule the experiment out. `answer` and `proposal` are an
-    LLM's; a proposal is an experiment that waits for a person.
+    LLM's; a proposal is an experiment that waits for a person. `calls_s` are seconds of one call of a term of the cost
+    model, by the bytes of its message.
     """
 
     summary: str
@@ -126,6 +128,18 @@ class Finding:
     outcome: PreflightOutcome | None = None
     answer: Answer | None = None
     proposal: Experiment | None = None
+    calls_s: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTimes:
+    """What a term of the cost model wants measured: all-reduces of messages of these sizes, in bytes.
+
+    `run` is the Python that does it; empty: the server's own.
+    """
+
+    sizes: tuple[int, ...]
+    run: tuple[str, ...] = ()
 
 
 TaskKind = Literal["flags", "preflight", "grep", "read", "ask", "probe"]
@@ -137,6 +151,7 @@ class Task:
     """One piece of background work for an experiment.
 
     `entry` is None where no playbook asks for it: the flags of every experiment are held against the server's source.
+    One with CallTimes measures a term of the cost model.
     `config` is the launch configuration that the experiment would have: preflights and research are about it.
     `board` is what is known so far, for a question to an LLM.
     """
@@ -145,7 +160,7 @@ class Task:
     experiment: str
     kind: TaskKind
     title: str
-    entry: PreflightEntry | ResearchEntry | None
+    entry: PreflightEntry | ResearchEntry | CallTimes | None
     config: "LaunchConfig"
     needed: bool
     gpu: bool = False
@@ -209,6 +224,15 @@ class Verdict:
     gain: float | None = None
     low: float | None = None
     high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """How an experiment of a strategy ended, in the words of its verdict against its parent."""
+
+    experiment: str
+    word: VerdictWord
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

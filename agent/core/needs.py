@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from agent.core.model import LaunchConfig, Quote
 from agent.core.plan import approvals_needed, config_of, flag_words, proposal_digest
 from agent.core.state import Stage, State, TaskState
+from agent.core.views.expected import best_of, expected_of
 from agent.core.views.flags import shown_args, shown_env
 from agent.playbook.model import Args, ArgValue
 
@@ -55,6 +56,7 @@ class Proposal:
     """An experiment that an LLM proposed. `command` is the argv of its launch as it would be executed, with `env`.
 
     `changes` are (flag or variable, value of its parent, its value); `digest` stands for exactly these bytes.
+    `expected` is the most that it could gain, in words; empty where it says nothing of that.
     """
 
     key: str
@@ -66,6 +68,7 @@ class Proposal:
     env: tuple[tuple[str, str | None], ...]
     changes: tuple[tuple[str, ArgValue, ArgValue], ...]
     digest: str
+    expected: str
     quotes: tuple[Quote, ...]
 
 
@@ -130,7 +133,7 @@ def _completions(state: State) -> Iterator[Completion]:
 
 def _completion(state: State, task: TaskState) -> Completion | None:
     experiment = state.experiments[task.task.experiment]
-    if task.finding is None or not task.finding.requires or experiment.stage is not Stage.TODO:
+    if task.stale or task.finding is None or not task.finding.requires or experiment.stage is not Stage.TODO:
         return None
     present = config_of(state, experiment.id).args
     adds = {flag: value for flag, value in task.finding.requires.items() if present.get(flag) != value}
@@ -149,9 +152,12 @@ def _completion(state: State, task: TaskState) -> Completion | None:
 
 
 def _proposals(state: State) -> Iterator[Proposal]:
-    for experiment in state.experiments.values():
-        if experiment.stage is not Stage.PROPOSED or experiment.spec.based_on is None:
+    """Those first that could gain most."""
+    proposed = [e for e in state.experiments.values() if e.stage is Stage.PROPOSED]
+    for experiment in sorted(proposed, key=lambda one: best_of(state, one) or 0.0, reverse=True):
+        if experiment.spec.based_on is None:
             continue
+        expected = expected_of(state, experiment)
         parent, config = config_of(state, experiment.spec.based_on), config_of(state, experiment.id)
         before, after = _settings(parent), _settings(config)
         names = dict.fromkeys((*before, *after))
@@ -166,6 +172,7 @@ def _proposals(state: State) -> Iterator[Proposal]:
             env=tuple(shown_env(config.env).items()),
             changes=tuple((n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)),
             digest=proposal_digest(state, experiment.id),
+            expected=expected.lines[0] if expected else "",
             quotes=task.finding.quotes if task and task.finding else (),
         )
 

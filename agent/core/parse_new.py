@@ -22,7 +22,7 @@ from agent.text import clean
 TEXT_LIMIT = 8000
 """Characters of the text that are read; nobody types more."""
 
-_ENV = "ENV:"
+ENV = "ENV:"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _FLAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -51,16 +51,20 @@ def parse_new(
     """
     if based_on not in state.experiments:
         return [f"there is no experiment {shown(based_on)} to base it on"]
-    parent = config_of(state, based_on)
     change = read_change(text)
-    problems = [*change.problems, *_unknown(change, parent, known_flags), *_idle(change, parent, based_on)]
-    problems += _id_problems(state, experiment)
+    problems = [*change_problems(state, based_on, change, known_flags), *id_problems(state, experiment)]
     if problems:
         return problems
     try:
         return Experiment(id=experiment, based_on=based_on, args=change.args, env=change.env, why=why)
     except ValidationError as error:
         return [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+
+
+def change_problems(state: State, based_on: str, change: Change, known_flags: Flags) -> list[str]:
+    """What is wrong with a change of an experiment, in the order of the text. `known_flags` are as for `parse_new`."""
+    parent = config_of(state, based_on)
+    return [*change.problems, *_unknown(change, parent, known_flags), *_idle(change, parent, based_on)]
 
 
 def read_change(text: str) -> Change:
@@ -101,8 +105,8 @@ def _read_word(change: Change, word: str) -> None:
     name, equals, value = word.lstrip("-").partition("=")
     if removes and equals:
         change.problems.append(f"{shown(word)}: what is taken away has no value")
-    elif name.startswith(_ENV):
-        _read_variable(change, name.removeprefix(_ENV), value if equals else None, removes)
+    elif name.startswith(ENV):
+        _read_variable(change, name.removeprefix(ENV), value if equals else None, removes)
     elif not _FLAG.fullmatch(name):
         change.problems.append(f"{shown(word)} is no flag: write FLAG=VALUE, or ENV:NAME=VALUE")
     elif removes:
@@ -115,9 +119,9 @@ def _read_variable(change: Change, name: str, value: str | None, removes: bool) 
     if not _VARIABLE.fullmatch(name):
         change.problems.append(f"{shown(name)} cannot be the name of an environment variable")
     elif value is None and not removes:
-        change.problems.append(f"{_ENV}{name} needs a value; -{_ENV}{name} takes it away")
+        change.problems.append(f"{ENV}{name} needs a value; -{ENV}{name} takes it away")
     elif name in change.env:
-        change.problems.append(f"{_ENV}{name} is given twice")
+        change.problems.append(f"{ENV}{name} is given twice")
     else:
         change.env[name] = value
 
@@ -165,13 +169,14 @@ def _idle(change: Change, parent: LaunchConfig, based_on: str) -> list[str]:
             problems.append(f"{shown(flag)} is like this in {based_on} already")
     for name, text in change.env.items():
         if parent.env.get(name) == text and (text is not None or name in parent.env):
-            problems.append(f"{_ENV}{name} is like this in {based_on} already")
+            problems.append(f"{ENV}{name} is like this in {based_on} already")
     if not change.args and not change.env and not change.problems:
         problems.append(f"nothing is different from {based_on} yet")
     return problems
 
 
-def _id_problems(state: State, experiment: str) -> list[str]:
+def id_problems(state: State, experiment: str) -> list[str]:
+    """Why a new experiment cannot be called like this."""
     if not _ID.fullmatch(experiment):
         return ["the id takes letters, digits, '.', '_' and '-', at most 64, and begins with a letter or digit"]
     if experiment in state.experiments:

@@ -47,6 +47,15 @@ def overlay(playbook: Playbook, chain: list[ExperimentState]) -> LaunchConfig:
     )
 
 
+def reopened_spec(state: State, dead_end: str, base: str) -> Experiment:
+    """A dead end as it is tried again on top of an experiment that changed what it stands on, as `ID@BASE`."""
+    old = state.experiments[dead_end]
+    word = old.verdict.word if old.verdict else "given up"
+    why = f"{dead_end} was {word} ({old.reason}); {base} changes what it stands on"
+    change = {"id": f"{dead_end}@{base}", "based_on": base, "why": why, "when": None, "revisit": (), "server": None}
+    return old.spec.model_copy(update=change)
+
+
 def flag_words(args: Args) -> Iterator[str]:
     """The flags as argv elements, in the order of the playbook."""
     for name, value in args.items():

@@ -19,6 +19,9 @@ def commands_of(before: State, event: ev.Event, after: State) -> list[do.Command
             commands.append(do.RunTask(event.task))
         case ev.TaskAbandoned():
             commands.append(do.CancelTask(event.task))
+        case ev.ExperimentChanged():
+            running = (task for task in after.tasks.values() if task.stale and task.status is None)
+            commands += [do.CancelTask(task.task.id) for task in running]
         case ev.PrepareRequested():
             commands.append(_prepare(after, after.experiments[event.experiment]))
         case ev.LaunchRequested():

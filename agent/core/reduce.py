@@ -1,19 +1,22 @@
 """reduce(state, event) -> (state, commands): the only place where a session's state changes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
 from agent.core import commands as do
+from agent.core import edits, pivots
 from agent.core import events as ev
 from agent.core.contract import contract_of
-from agent.core.legal import OVER, IllegalTransition, check_legal
-from agent.core.model import Failure, Verdict
-from agent.core.plan import proposal_digest
+from agent.core.edit_rules import EDITS, refusal
+from agent.core.edits import end_unlaunched
+from agent.core.known import stamped
+from agent.core.legal import OVER, IllegalTransition, Refused, check_legal
+from agent.core.model import Failure
+from agent.core.plan import proposal_digest, reopened_spec
 from agent.core.reactions import commands_of
 from agent.core.state import ExperimentState, Launch, LaunchStage, Round, Stage, State, TaskState
-from agent.playbook.model import VerdictWord
 
 STORY_LENGTH = 200
 
@@ -33,6 +36,7 @@ def initial(event: ev.SessionStarted) -> State:
         target=event.target,
         client=event.version,
         noise=event.noise,
+        known=event.known,
         experiments={spec.id: ExperimentState(spec=spec) for spec in event.playbook.experiments},
     )
 
@@ -43,8 +47,10 @@ def reduce(state: State, event: ev.Event) -> tuple[State, tuple[do.Command, ...]
     goes_on = isinstance(event, ev.SessionResumed) and state.ending != "completed"
     if handler is None or (state.ending and not goes_on):
         raise IllegalTransition(state, event, "the session", state.ending or "running")
+    if isinstance(event, EDITS) and (reason := refusal(state, event)):
+        raise Refused(reason)
     subject = check_legal(state, event)
-    after = handler(state, event)
+    after = stamped(state, event, handler(state, event))
     story = ((*state.story, (subject, type(event).__name__)))[-STORY_LENGTH:] if subject else state.story
     after = replace(after, now=max(state.now, event.at), story=story)
     return after, tuple(commands_of(state, event, after))
@@ -54,6 +60,7 @@ def _resumed(state: State, event: ev.SessionResumed) -> State:
     launch = state.current
     if launch is not None and launch.stage is LaunchStage.MEASURING:
         state = state.with_launch(launch.id, stage=LaunchStage.READY, measuring=None, guarding=False)
+    state = _unwatched(state)
     return replace(
         state,
         host=event.host,
@@ -62,6 +69,7 @@ def _resumed(state: State, event: ev.SessionResumed) -> State:
         attended=event.attended,
         client=event.version,
         noise=event.noise or state.noise,
+        facts={},
         paused=False,
         interrupted=False,
         lost=None,
@@ -69,6 +77,14 @@ def _resumed(state: State, event: ev.SessionResumed) -> State:
         ending=None,
         resumes=state.resumes + 1,
     )
+
+
+def _unwatched(state: State) -> State:
+    """The state where nobody watched what is being loaded for a while."""
+    launch = state.current
+    if launch is None or launch.load_s is not None:
+        return state
+    return state.with_launch(launch.id, unwatched=True)
 
 
 def _noted(state: State, event: ev.Noted) -> State:
@@ -97,40 +113,23 @@ def _task_finished(state: State, event: ev.TaskFinished) -> State:
     spec = event.finding.proposal
     if spec is None or spec.based_on not in state.experiments:
         return state
-    spec = spec.model_copy(update={"id": _free_id(state, spec.id)})
+    spec = spec.model_copy(update={"id": free_id(state.experiments, spec.id)})
     proposed = ExperimentState(spec=spec, stage=Stage.PROPOSED, proposed_by=event.task)
     return replace(state, experiments={**state.experiments, spec.id: proposed})
 
 
-def _free_id(state: State, wanted: str) -> str:
+def free_id(taken: Container[str], wanted: str) -> str:
+    """The id that a proposed experiment gets: as proposed, with a number where that is taken."""
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
-    return next(name for name in names if name not in state.experiments)
+    return next(name for name in names if name not in taken)
 
 
 def _ruled_out(state: State, event: ev.ExperimentRuledOut) -> State:
-    return _end_unlaunched(state, event.experiment, "ruled-out", event.reason, evidence=event.evidence)
+    return end_unlaunched(state, event.experiment, "ruled-out", event.reason, evidence=event.evidence)
 
 
 def _not_reached(state: State, event: ev.ExperimentNotReached) -> State:
-    return _end_unlaunched(state, event.experiment, "not-reached", event.reason)
-
-
-def _end_unlaunched(state: State, experiment: str, word: VerdictWord, reason: str, **changes: Any) -> State:
-    against = state.experiments[experiment].spec.based_on or experiment
-    verdict = Verdict(word=word, against=against, reason=reason)
-    return state.with_experiment(
-        experiment, stage=Stage.ENDED, parent=verdict, incumbent=verdict, reason=reason, **changes
-    )
-
-
-def _skipped(state: State, event: ev.ExperimentSkipped) -> State:
-    if planned := state.experiments[event.experiment].planned:
-        reason = f"{planned.parent.reason}; no further launch is wanted"
-        parent = replace(planned.parent, reason=reason)
-        return state.with_experiment(
-            event.experiment, stage=Stage.ENDED, parent=parent, incumbent=planned.incumbent, reason=reason
-        )
-    return _end_unlaunched(state, event.experiment, "not-reached", "skipped by hand")
+    return end_unlaunched(state, event.experiment, "not-reached", event.reason)
 
 
 def _retried(state: State, event: ev.ExperimentRetried) -> State:
@@ -146,8 +145,9 @@ def _retried(state: State, event: ev.ExperimentRetried) -> State:
         incumbent=None,
         reason="",
         evidence=(),
-        overruled=True,
+        overruled=experiment.overruled or not edits.was_given_up_in_line(experiment),
         planned=None,
+        given_up="",
         since=experiment.since if goes_on else len(experiment.launches),
     )
 
@@ -193,6 +193,17 @@ def _reopened(state: State, event: ev.ExperimentReopened) -> State:
     return replace(state, experiments={**state.experiments, event.spec.id: ExperimentState(spec=event.spec)})
 
 
+def _dead_end_reopened(state: State, event: ev.DeadEndReopened) -> State:
+    spec = reopened_spec(state, event.experiment, event.base) if event.base in state.experiments else None
+    if spec is None or spec.id in state.experiments:
+        raise IllegalTransition(state, event, event.experiment, "tried again there already, or on nothing")
+    return _reopened(state, ev.ExperimentReopened(at=event.at, experiment=event.experiment, spec=spec))
+
+
+def _facts_read(state: State, event: ev.FactsRead) -> State:
+    return replace(state, facts={**state.facts, event.environment: event.facts})
+
+
 def _prepare_requested(state: State, event: ev.PrepareRequested) -> State:
     state = replace(state, prepares=state.prepares + 1)
     return state.with_experiment(event.experiment, stage=Stage.PREPARING)
@@ -202,7 +213,7 @@ def _prepare_finished(state: State, event: ev.PrepareFinished) -> State:
     if event.ok:
         return state.with_experiment(event.experiment, stage=Stage.TODO, prepared=event.step + 1)
     reason = f"prepare step {event.step + 1}: {event.summary}"
-    return _end_unlaunched(state, event.experiment, "failed", reason)
+    return end_unlaunched(state, event.experiment, "failed", reason)
 
 
 def _launch_requested(state: State, event: ev.LaunchRequested) -> State:
@@ -230,7 +241,14 @@ def _unless_over(handler: Callable[[State, Any, Launch], State]) -> Callable[[St
 
 @_unless_over
 def _launch_started(state: State, event: ev.LaunchStarted, launch: Launch) -> State:
-    return state.with_launch(launch.id, stage=LaunchStage.LOADING, pid=event.pid, port=event.port, argv=event.argv)
+    return state.with_launch(
+        launch.id,
+        stage=LaunchStage.LOADING,
+        pid=event.pid,
+        port=event.port,
+        argv=event.argv,
+        usual_s=event.usual_s,
+    )
 
 
 @_unless_over
@@ -371,7 +389,7 @@ def _link_lost(state: State, event: ev.LinkLost) -> State:
 
 
 def _link_restored(state: State, event: ev.LinkRestored) -> State:
-    return replace(state, unreachable_since=None)
+    return replace(_unwatched(state), unreachable_since=None)
 
 
 def _target_lost(state: State, event: ev.TargetLost) -> State:
@@ -394,8 +412,17 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.ExperimentNotReached: _not_reached,
     ev.ExperimentCompleted: _completed,
     ev.ExperimentReopened: _reopened,
+    ev.PivotReached: pivots.reached,
+    ev.DeadEndReopened: _dead_end_reopened,
+    ev.FactsRead: _facts_read,
     ev.ExperimentAdded: _added,
-    ev.ExperimentSkipped: _skipped,
+    ev.ExperimentSkipped: edits.skipped,
+    ev.ExperimentMoved: edits.moved,
+    ev.ExperimentChanged: edits.changed,
+    ev.DeadEndMarked: edits.dead_end_marked,
+    ev.NoteWritten: edits.note_written,
+    ev.TodoAdded: edits.todo_added,
+    ev.TodoTicked: edits.todo_ticked,
     ev.ExperimentRetried: _retried,
     ev.ResearchAdded: _research_added,
     ev.ProposalApproved: _proposal_approved,

@@ -6,10 +6,11 @@ tried in the order of `_RULES`: what needs no waiting first, then the background
 
 from collections.abc import Iterator
 
-from agent.core import background, relaunch
+from agent.core import background, pivots, relaunch
 from agent.core import events as ev
-from agent.core.plan import approvals_needed, config_of
+from agent.core.plan import approvals_needed, config_of, reopened_spec
 from agent.core.state import ExperimentState, Launch, LaunchStage, Stage, State
+from agent.core.terms import not_worth_a_load
 from agent.core.verdict import counted, guard_of, trouble
 from agent.playbook.model import Experiment, VerdictWord
 
@@ -45,9 +46,11 @@ def _unreachable(state: State, experiment: ExperimentState) -> str | None:
     spec = experiment.spec
     if spec.based_on and (parent := state.experiments[spec.based_on].verdict) and parent.word in _BARREN:
         return f"it is based on {spec.based_on}, which is {parent.word}"
-    if spec.when and not experiment.overruled and (reason := _when(state, spec)[1]):
+    if experiment.overruled:
+        return None
+    if spec.when and (reason := _when(state, spec)[1]):
         return reason
-    return None
+    return pivots.unreachable(state, experiment) or not_worth_a_load(state, experiment)
 
 
 def _when(state: State, spec: Experiment) -> tuple[bool, str | None]:
@@ -77,11 +80,8 @@ def _reopen(state: State) -> ev.Event | None:
         for name in base.spec.revisit:
             old = state.experiments[name]
             if old.stage is Stage.ENDED and old.verdict and old.verdict.word in _DEAD and not old.reopened_as:
-                why = f"{name} was {old.verdict.word} ({old.reason}); {base.id} changes what it stands on"
-                change = {"id": f"{name}@{base.id}", "based_on": base.id, "why": why, "when": None, "revisit": ()}
-                return ev.ExperimentReopened(
-                    at=state.now, experiment=name, spec=old.spec.model_copy(update=change | {"server": None})
-                )
+                spec = reopened_spec(state, name, base.id)
+                return ev.ExperimentReopened(at=state.now, experiment=name, spec=spec)
     return None
 
 
@@ -196,6 +196,8 @@ def _is_runnable(state: State, experiment: ExperimentState) -> bool:
     parent = experiment.spec.based_on
     if parent and state.experiments[parent].stage is not Stage.ENDED:
         return False
+    if pivots.waits_for(state, experiment):
+        return False
     return experiment.spec.when is None or experiment.overruled or _when(state, experiment.spec)[0]
 
 
@@ -271,6 +273,7 @@ def _end(state: State, ending: ev.Ending, serving: str | None) -> ev.Event:
 _RULES = (
     background.rule_out,
     _give_up,
+    pivots.pivot,
     background.complete,
     _reopen,
     background.start_task,

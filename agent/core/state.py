@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from agent.core.events import Ending, LaunchPlanned, Purpose
+from agent.core.events import Ending, LaunchPlanned, PivotReached, Purpose
 from agent.core.guard import GuardResult
 from agent.core.model import (
     Failure,
@@ -22,6 +22,7 @@ from agent.core.model import (
     TaskStatus,
     Verdict,
 )
+from agent.core.scope import Facts, KnownDeadEnd
 from agent.playbook.model import Args, Experiment, Playbook, ResearchEntry
 
 
@@ -55,7 +56,7 @@ class LaunchStage(StrEnum):
 class TaskState:
     """A background task that was started; `status` is None while it runs.
 
-    `spent` is what a question to an LLM has used.
+    `spent` is what a question to an LLM has used. `stale`: its experiment runs other flags by now, it decides nothing.
     """
 
     task: Task
@@ -65,6 +66,7 @@ class TaskState:
     ended_at: float | None = None
     finding: Finding | None = None
     spent: Spent | None = None
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,11 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """One start of the server, from its intent to its end. A `void` one was cut off before anything was started."""
+    """One start of the server, from its intent to its end. A `void` one was cut off before anything was started.
+
+    `usual_s` are the seconds of each phase of earlier loads of its kind. Nobody saw all of an `unwatched` load, since
+    tunebot was not there or could not reach the target: the times of its phases are not to be compared.
+    """
 
     id: str
     experiment: str
@@ -109,6 +115,8 @@ class Launch:
     left: tuple[int, ...] = ()
     ended_at: float | None = None
     void: bool = False
+    usual_s: Mapping[Phase, float] = field(default_factory=dict)
+    unwatched: bool = False
 
     @property
     def phase(self) -> Phase:
@@ -122,12 +130,30 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What a person noted, and when (seconds since the epoch)."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Todo:
+    """Something to do in words, which only a person can tick off."""
+
+    text: str
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentState:
     """An experiment and all that became of it.
 
     `asked` is research that a person added. `overruled` experiments run whatever preflights and `when` say.
     `proposed_by` is the task of the LLM that proposed it. `planned` is the launch that its verdict waits (or waited)
-    for. Its launches from index `since` on are of its present flags, and count.
+    for. Its launches from index `since` on are of its present flags, and count. One that ended did so at `ended_at`,
+    and its end stands on the facts in `scope`. `given_up` is why a person made it a dead end; its verdict stays.
+    `revision` counts the changes of what it would run: checks and research of before are no answer to it.
     """
 
     spec: Experiment
@@ -145,6 +171,11 @@ class ExperimentState:
     proposed_by: str | None = None
     planned: LaunchPlanned | None = None
     since: int = 0
+    given_up: str = ""
+    revision: int = 0
+    notes: tuple[Note, ...] = ()
+    scope: Facts = field(default_factory=dict)
+    ended_at: float | None = None
 
     @property
     def id(self) -> str:
@@ -162,7 +193,9 @@ class State:
     """A whole session. `now` is the time of the last event; `story` the last events of each experiment, for errors.
 
     `resumes` and `prepares` count how often it was gone on with, and how many prepare steps were begun. `client` is the
-    version of tunebot that measures, `noise` between launches what earlier sessions measured.
+    version of tunebot that measures, `noise` between launches what earlier sessions measured. `known` are dead ends of
+    earlier sessions, `facts` what was read of each environment, and of the host under an empty name. `pivots` are the
+    strategies that were given up, in their order.
     """
 
     session: str
@@ -188,7 +221,11 @@ class State:
     target: str | None = None
     client: str = ""
     noise: LaunchNoise | None = None
+    known: tuple[KnownDeadEnd, ...] = ()
+    facts: Mapping[str, Facts] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    todos: tuple[Todo, ...] = ()
+    pivots: tuple[PivotReached, ...] = ()
     story: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -30,12 +30,34 @@ def encode(event: Event) -> dict[str, Any]:
 def decode(record: dict[str, Any]) -> Event:
     """The event that `encode` made the record from. Raises UnknownEvent."""
     name = record.get("event")
-    kind = Event.kinds.get(name) if isinstance(name, str) else None
-    if kind is None:
-        raise UnknownEvent(f"this version knows no event {name!r}; a newer tunebot may have written the journal")
+    kind = _kind(name)
     try:
         return _adapter(kind).validate_python(record.get("data"))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UnknownEvent(f"{name}.{where}: {first['msg']}") from error
+        raise _unlike(kind, error) from error
+
+
+def decode_json(name: str, data: bytes) -> Event:
+    """As `decode`, of the name of an event and its data as JSON text: a third of the time. Raises UnknownEvent."""
+    kind = _kind(name)
+    try:
+        return _adapter(kind).validate_json(data)
+    except ValidationError as error:
+        raise _unlike(kind, error) from error
+
+
+def _kind(name: object) -> type[Event]:
+    kind = Event.kinds.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise UnknownEvent(f"this version knows no event {name!r}; a newer tunebot may have written the journal")
+    return kind
+
+
+def _unlike(kind: type[Event], error: ValidationError) -> UnknownEvent:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(map(str, (kind.__name__, *first["loc"])))
+    told = {
+        "missing": f"{where} is not there, and this version needs it",
+        "extra_forbidden": f"this version knows no {where}",
+    }
+    return UnknownEvent(told.get(first["type"], f"{where}: {first['msg']}"))

@@ -1,32 +1,39 @@
 """The journal file: append with a checksum, recover after a crash.
 
-A record is one line `{"seq": n, "event": ..., "data": ..., "crc": "8 hex digits"}`; the checksum is CRC-32 of the
-line up to it. A torn last line is moved to `journal.torn`, never appended to.
+A record is one line `{"seq":n,"event":"Name","data":{...},"crc":"8 hex digits"}`, in this order and without spaces; the
+checksum is CRC-32 of the line up to it. A torn last line is moved to `journal.torn`, never appended to.
 """
 
 import errno
 import fcntl
 import json
 import os
+import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from agent import __version__
 from agent.core.events import Event, PhaseProgressed, TaskProgressed
-from agent.journal.codec import decode, encode
+from agent.journal.codec import UnknownEvent, decode_json, encode
 
 FILE = "journal.jsonl"
 _TICKS = (PhaseProgressed, TaskProgressed)
 _TICK_NAMES = [kind.__name__.encode() for kind in _TICKS]
+_HEAD = re.compile(rb'\{"seq":(\d{1,18}),"event":"(\w+)","data":')
 
 
 class JournalError(Exception):
-    """The journal cannot be used. The message says where and why; the hint what to do."""
+    """The journal cannot be used. The message says where and why; the hint what to do.
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    `before` are the events in front of the record that cannot be read.
+    """
+
+    def __init__(self, message: str, hint: str = "", before: Sequence[Event] = ()) -> None:
         super().__init__(message)
         self.hint = hint
+        self.before = before
 
 
 class JournalFull(JournalError):
@@ -97,13 +104,21 @@ def _line(seq: int, record: dict[str, Any]) -> bytes:
     return body + b',"crc":"%08x"}\n' % zlib.crc32(body)
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+class _Record(NamedTuple):
+    """A record as it stands in its line; `data` is still JSON text."""
+
+    seq: int
+    event: str
+    data: bytes
+
+
+def _parse(line: bytes) -> _Record | None:
     """The record of a complete line, or None where it is damaged."""
-    body, mark, rest = line.rpartition(b',"crc":"')
-    if not mark or rest != b'%08x"}\n' % zlib.crc32(body):
+    body, _, rest = line.rpartition(b',"crc":"')
+    head = _HEAD.match(body)
+    if head is None or rest != b'%08x"}\n' % zlib.crc32(body):
         return None
-    record = json.loads(line)
-    return record if isinstance(record, dict) else None
+    return _Record(int(head[1]), head[2].decode(), body[head.end() :])
 
 
 def _quarantine_tail(path: Path, fd: int) -> int:
@@ -114,7 +129,7 @@ def _quarantine_tail(path: Path, fd: int) -> int:
         record = _parse(line)
         if record is None:
             break
-        good, last = good + len(line), record["seq"]
+        good, last = good + len(line), record.seq
     tail = data[good:]
     if tail.count(b"\n") > 1:
         raise JournalError(f"{path} is damaged after record {last}", "keep the file; replay shows what is before it")
@@ -159,14 +174,25 @@ def read_journal(folder: Path, progress: bool = True) -> list[Event]:
         if not progress and line.startswith(tuple(b'{"seq":%d,"event":"%b"' % (number, name) for name in _TICK_NAMES)):
             continue
         record = _parse(line)
-        if record is None or record["seq"] != number:
+        if record is None or record.seq != number:
             if number == len(lines) and record is None:
                 break
-            raise JournalError(f"{path}:{number}: the record is damaged")
+            raise JournalError(f"{path}:{number}: the record is damaged", before=events)
         try:
-            events.append(decode(record))
-        except ValueError as error:
-            raise JournalError(f"{path}:{number}: {error}") from error
+            events.append(decode_json(record.event, record.data))
+        except UnknownEvent as error:
+            hint = _written_by(lines[:number])
+            raise JournalError(f"{path}:{number}: {error}", hint, before=events) from error
     if not events:
         raise JournalError(f"{path} holds no event")
     return events
+
+
+def _written_by(lines: Sequence[bytes]) -> str:
+    """Which tunebot wrote the last of some records, and what can read them."""
+    for line in reversed(lines):
+        record = _parse(line)
+        if record and record.event in ("SessionStarted", "SessionResumed"):
+            writer = json.loads(record.data).get("version", "of another version")
+            return f"tunebot {writer} wrote it, this is {__version__}: use the tunebot that wrote it, or a newer one"
+    return ""

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, Tag
 
+from agent.playbook.hardware import DriverOption, KernelArg, Numa, PcieLink, Peers, PowerLimit
 from agent.playbook.preflights import (
     CommandVersion,
     CudaCheck,
@@ -79,6 +80,42 @@ class TopologyEntry(Strict):
     check: Topology = Field(alias="topology")
 
 
+class DriverOptionEntry(Strict):
+    """`- driver-option: {name: RegistryDwords, contains: ForceP2P}`"""
+
+    check: DriverOption = Field(alias="driver-option")
+
+
+class KernelArgEntry(Strict):
+    """`- kernel-arg: {name: pcie_aspm, one_of: ["off"]}`"""
+
+    check: KernelArg = Field(alias="kernel-arg")
+
+
+class PcieLinkEntry(Strict):
+    """`- pcie-link: {generation: 5, lanes: 16}`"""
+
+    check: PcieLink = Field(alias="pcie-link")
+
+
+class PeersEntry(Strict):
+    """`- peers: {access: true, bar1: 64GiB, iommu: ["off", passthrough], acs: false}`"""
+
+    check: Peers = Field(alias="peers")
+
+
+class PowerLimitEntry(Strict):
+    """`- power-limit: {at_least_w: 500}`"""
+
+    check: PowerLimit = Field(alias="power-limit")
+
+
+class NumaEntry(Strict):
+    """`- numa: {nodes: 1, balancing: false}`"""
+
+    check: Numa = Field(alias="numa")
+
+
 class CudaEntry(Strict):
     """`- cuda: {nvcc: ">=12.9"}`"""
 
@@ -131,6 +168,12 @@ PreflightEntry = Annotated[
     | Annotated[CommandVersionEntry, Tag("command-version")]
     | Annotated[GpuEntry, Tag("gpu")]
     | Annotated[TopologyEntry, Tag("topology")]
+    | Annotated[DriverOptionEntry, Tag("driver-option")]
+    | Annotated[KernelArgEntry, Tag("kernel-arg")]
+    | Annotated[PcieLinkEntry, Tag("pcie-link")]
+    | Annotated[PeersEntry, Tag("peers")]
+    | Annotated[PowerLimitEntry, Tag("power-limit")]
+    | Annotated[NumaEntry, Tag("numa")]
     | Annotated[CudaEntry, Tag("cuda")]
     | Annotated[ModelConfigEntry, Tag("model-config")]
     | Annotated[PathEntry, Tag("path")]
@@ -140,18 +183,8 @@ PreflightEntry = Annotated[
     | Annotated[HttpEntry, Tag("http")],
     key_of(
         *("table-has-key", "list-contains", "gpu-gate", "flag-known", "module-importable", "python-package"),
-        *(
-            "command-version",
-            "gpu",
-            "topology",
-            "cuda",
-            "model-config",
-            "path",
-            "disk-free",
-            "port-free",
-            "env",
-            "http",
-        ),
+        *("command-version", "gpu", "topology", "driver-option", "kernel-arg", "pcie-link", "peers", "power-limit"),
+        *("numa", "cuda", "model-config", "path", "disk-free", "port-free", "env", "http"),
     ),
 ]
 

@@ -9,9 +9,10 @@ from agent.playbook.strict import Strict
 from agent.playbook.units import Size
 
 Otherwise = Literal["fails", "no-effect"]
-Scope = Literal["source", "environment", "flags", "gpus", "cuda", "host"]
+Scope = Literal["source", "environment", "flags", "gpus", "cuda", "driver", "pcie", "power", "host"]
 """What an outcome depends on: the server's source at its version, its Python, the experiment's flags and variables,
-the GPUs, CUDA, or anything else of the host. When that changes, the outcome no longer holds."""
+the GPUs, CUDA, the driver's options, how the GPUs sit on PCIe, their power limit, or anything else of the host. When
+that changes, the outcome no longer holds."""
 
 
 class Check(Strict):
@@ -21,6 +22,7 @@ class Check(Strict):
     any_of: ClassVar[tuple[str, ...]] = ()
     """The keys of which at least one must be given."""
     otherwise: Otherwise = "fails"
+    """What a launch without it would do."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -37,9 +39,13 @@ class TableHasKey(Strict):
 
     scope: ClassVar[tuple[Scope, ...]] = ("source", "gpus")
     file: str = Field(alias="in")
+    """`NAME:path` with a name of `server.source`."""
     table: str
+    """The name of the dict."""
     key: Text
+    """Facts of the host are filled in, such as {gpu.sm_major}."""
     otherwise: Otherwise | None = None
+    """What a launch without it would do."""
 
 
 class ListContains(Strict):
@@ -51,10 +57,15 @@ class ListContains(Strict):
 
     scope: ClassVar[tuple[Scope, ...]] = ("source", "gpus")
     file: str = Field(alias="in")
+    """`NAME:path` with a name of `server.source`."""
     name: str = Field(alias="list")
+    """The name of the list."""
     item: Text
+    """As `key` of table-has-key."""
     function: str | None = None
+    """The function in which the list stands."""
     otherwise: Otherwise | None = None
+    """What a launch without it would do."""
 
 
 class GpuGate(Strict):
@@ -62,7 +73,9 @@ class GpuGate(Strict):
 
     scope: ClassVar[tuple[Scope, ...]] = ("source", "gpus")
     file: str = Field(alias="in")
+    """`NAME:path` with a name of `server.source`."""
     name: str = Field(alias="function")
+    """The name of the function."""
 
 
 class FlagKnown(Strict):
@@ -70,6 +83,7 @@ class FlagKnown(Strict):
 
     scope: ClassVar[tuple[Scope, ...]] = ("source", "flags")
     name: str | None = Field(default=None, alias="flag")
+    """A flag without dashes; every flag of the launch, where it is left out."""
 
 
 class ModuleImportable(Check):
@@ -77,7 +91,9 @@ class ModuleImportable(Check):
 
     scope: ClassVar[tuple[Scope, ...]] = ("environment",)
     module: str
+    """As in `import deep_ep`."""
     python: str | None = None
+    """Another Python than the server's own."""
 
 
 class PythonPackage(Check):
@@ -85,8 +101,11 @@ class PythonPackage(Check):
 
     scope: ClassVar[tuple[Scope, ...]] = ("environment",)
     name: str
+    """As pip calls it."""
     version: VersionSpec | None = None
+    """The versions that will do; any, where it is left out."""
     python: str | None = None
+    """Another Python than the server's own."""
 
 
 class CommandVersion(Check):
@@ -94,8 +113,11 @@ class CommandVersion(Check):
 
     scope: ClassVar[tuple[Scope, ...]] = ("host",)
     run: tuple[Text, ...] = Field(min_length=1)
+    """Its argv; no shell reads it."""
     version: VersionSpec
+    """The versions that will do."""
     after: str = ""
+    """Text before the version."""
 
 
 class GpuCheck(Check):
@@ -104,8 +126,11 @@ class GpuCheck(Check):
     scope: ClassVar[tuple[Scope, ...]] = ("gpus", "host")
     any_of: ClassVar[tuple[str, ...]] = ("count", "sm", "memory_free")
     count: Whole | None = Field(default=None, ge=1)
+    """The least number of GPUs."""
     sm: VersionSpec | None = None
+    """Compute capability: SM120 is 12.0."""
     memory_free: Size | None = None
+    """On each of them."""
 
 
 class Topology(Check):
@@ -113,7 +138,9 @@ class Topology(Check):
 
     scope: ClassVar[tuple[Scope, ...]] = ("gpus",)
     nvlink: Literal["full", "none"]
+    """Every pair of GPUs, or none."""
     otherwise: Otherwise = "no-effect"
+    """What a launch without it would do."""
 
 
 class CudaCheck(Check):
@@ -122,8 +149,11 @@ class CudaCheck(Check):
     scope: ClassVar[tuple[Scope, ...]] = ("cuda", "environment")
     any_of: ClassVar[tuple[str, ...]] = ("nvcc", "torch", "driver")
     nvcc: VersionSpec | None = None
+    """Of the compiler."""
     torch: VersionSpec | None = None
+    """That the server's torch was built for."""
     driver: VersionSpec | None = None
+    """The newest that the driver runs."""
 
 
 class ModelConfig(Check):
@@ -134,7 +164,9 @@ class ModelConfig(Check):
 
     scope: ClassVar[tuple[Scope, ...]] = ("source", "flags", "host")
     path: str | None = None
+    """The model's folder on the target."""
     quant: tuple[Text, ...] = ()
+    """Quantisation methods that will do; any, where it is left out."""
 
 
 class PathCheck(Check):
@@ -142,6 +174,7 @@ class PathCheck(Check):
 
     scope: ClassVar[tuple[Scope, ...]] = ("host",)
     name: str = Field(alias="exists", min_length=1)
+    """Its path on the target."""
 
 
 class DiskFree(Check):
@@ -149,7 +182,9 @@ class DiskFree(Check):
 
     scope: ClassVar[tuple[Scope, ...]] = ("host",)
     path: str = Field(default="~/", min_length=1)
+    """Any path of the file system."""
     at_least: Size
+    """The least room."""
 
 
 class PortFree(Check):
@@ -157,6 +192,7 @@ class PortFree(Check):
 
     scope: ClassVar[tuple[Scope, ...]] = ("host", "flags")
     port: Whole | None = Field(default=None, ge=1, le=65535)
+    """Another port than that of the flags."""
 
 
 class EnvCheck(Check):
@@ -165,9 +201,13 @@ class EnvCheck(Check):
     scope: ClassVar[tuple[Scope, ...]] = ("flags",)
     any_of: ClassVar[tuple[str, ...]] = ("not_in", "one_of")
     name: str
+    """The variable."""
     not_in: tuple[Text, ...] = ()
+    """Values that it must not have."""
     one_of: tuple[Text, ...] = ()
+    """Values of which it must have one."""
     why: str = ""
+    """The reason, for the board."""
 
 
 class HttpCheck(Check):
@@ -175,4 +215,6 @@ class HttpCheck(Check):
 
     scope: ClassVar[tuple[Scope, ...]] = ("host",)
     name: str = Field(alias="get", pattern=r"^https?://[^\s/?#@]+([/?#]\S*)?$")
+    """A URL, asked for on the target."""
     status: Whole = Field(default=200, ge=100, le=599)
+    """The status that will do."""

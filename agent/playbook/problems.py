@@ -102,7 +102,7 @@ class Report:
         self._guesses += 1  # comparing names is slow; nobody reads the thousandth guess
         if self._guesses <= _MOST_GUESSES and (name := nearest(word, known)):
             return f"did you mean {shown(name)}?"
-        return f"known here: {', '.join(known)}" if 0 < len(known) <= 20 else None
+        return f"known here: {', '.join(known)}" if 0 < len(known) <= 25 else None
 
     def sorted(self) -> list[Problem]:
         """All problems in the order of the file, each once."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent.playbook.group_checks import GroupDraft, check_groups, groups_of
 from agent.playbook.outline import Draft, Outline, items_at, scalar_at, scalars_at, table_at
 from agent.playbook.problems import Path, Report, shown
 from agent.playbook.tree import Scalar, Table
@@ -31,6 +32,8 @@ def check_references(outline: Outline, report: Report) -> None:
         for reference in _references(draft):
             if _is_sound(reference, outline, report) and reference.how != "revisit":
                 waits.append(reference)
+    for before, after in check_groups(outline, groups_of(outline), report):
+        waits += _after(before, after)
     _check_cycles(waits, report)
 
 
@@ -106,6 +109,14 @@ def _references(draft: Draft) -> Iterator[_Reference]:
         yield _Reference("revisit", draft, name, (*draft.path, "revisit", index))
 
 
+def _after(before: GroupDraft, after: GroupDraft) -> Iterator[_Reference]:
+    """Every member of a group waits for all members of the one before it."""
+    for _, _, waiting in after.members:
+        for path, name, member in before.members:
+            if member is not waiting:
+                yield _Reference("then", waiting, name, path)
+
+
 def _is_sound(reference: _Reference, outline: Outline, report: Report) -> bool:
     """Whether the name is that of another experiment."""
     name, by = reference.to.text, reference.by
@@ -159,7 +170,7 @@ def _report_cycle(cycle: list[_Reference], report: Report) -> None:
         names = " -> ".join(shown(link.by.name)[1:-1] for link in [*cycle, cycle[0]])
         message = f"{kinds.pop()} goes in a circle: {names}"
     else:
-        verbs = {"based_on": "is based on", "when": "waits for"}
+        verbs = {"based_on": "is based on", "when": "waits for", "then": "is tried after"}
         steps = [f"{shown(link.by.name)} {verbs[link.how]} {shown(link.to.text)}" for link in cycle]
         message = f"these can never run: {', '.join(steps)}"
     report.add(cycle[0].to.place, cycle[0].path, message)

@@ -205,4 +205,6 @@ def _unit_hint(node: Node, text: str) -> str | None:
         return f"write the unit, such as {number}s or {number}m"
     if "size" in text:
         return f"write the unit, such as {number}GiB"
+    if "of one call" in text:
+        return f"write the unit, such as {number}us"
     return f"did you mean {number * 100:g}%?" if number < 1 else f"did you mean {number:g}%?"

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator
 class Strict(BaseModel):
     """Frozen, and closed to keys that it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True)
 
 
 def key_of(*names: str) -> Discriminator:

@@ -1,4 +1,4 @@
-"""Scalars with a unit: `25m` is seconds, `2%` is a fraction, `80GiB` is bytes."""
+"""Scalars with a unit: `25m` and `200us` are seconds, `2%` is a fraction, `80GiB` is bytes."""
 
 import re
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST_S = 30 * 24 * 3600.0
+_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 FROM_FILE = "playbook file"
@@ -20,6 +21,15 @@ def parse_duration(value: object) -> float:
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if not 0 < seconds <= _LONGEST_S:
         raise ValueError("expected a duration above zero and up to 720h, such as 90s, 25m or 2h")
+    return seconds
+
+
+def parse_brief(value: object) -> float:
+    """Seconds of a text such as `200us` or `1.5ms`. Raises ValueError for anything else."""
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(us|ms|s)", value.strip()) if isinstance(value, str) else None
+    seconds = float(match[1]) / _A_SECOND[match[2]] if match else 0.0
+    if not 0 < seconds <= 60:
+        raise ValueError("expected the time of one call, above zero and up to 60s, such as 200us or 1.5ms")
     return seconds
 
 
@@ -52,6 +62,11 @@ Seconds = Annotated[
     float,
     _from_text_or_number(parse_duration),
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?[smh]$", "examples": ["90s", "25m"]}),
+]
+BriefSeconds = Annotated[
+    float,
+    _from_text_or_number(parse_brief),
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?(us|ms|s)$", "examples": ["200us", "1.5ms"]}),
 ]
 Fraction = Annotated[
     float,

@@ -25,7 +25,9 @@ class DataFile(Strict):
     """
 
     file: str = Field(min_length=1)
+    """Its path."""
     sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    """The digest of the file, in hex."""
 
 
 def _data_form(value: Any) -> str:
@@ -42,8 +44,11 @@ class Slo(Strict):
     """What a request must keep to count as good, in ms; what is left out does not matter."""
 
     ttft_ms: _Above | None = None
+    """Time to the first token."""
     tpot_ms: _Above | None = None
+    """Time for each token after the first."""
     e2e_ms: _Above | None = None
+    """Time of the whole request."""
 
     @model_validator(mode="after")
     def _limits_something(self) -> Self:
@@ -66,20 +71,35 @@ class Workload(Strict):
     """
 
     name: Name
+    """A name that no other workload has."""
     data: Data = "mixed-text"
+    """What the prompts are: English and code, random token ids, text with a common beginning, or a file's."""
     api: Api = "completions"
+    """The endpoint: /v1/completions, /v1/chat/completions, or SGLang's own /generate."""
     concurrency: Whole = Field(default=1, ge=1, le=MOST_IN_FLIGHT)
+    """Clients of a closed loop; in an open one the most requests in flight."""
     rate: _Above | None = None
+    """Requests a second of an open loop."""
     arrivals: Literal["poisson", "constant"] = "poisson"
+    """Of an open loop: at random times, or evenly."""
     ramp: Seconds | None = None
+    """How long an open loop takes to come to its rate."""
     input_len: Whole = Field(default=512, ge=1, le=10_000_000)
+    """Tokens of a prompt."""
     shared_prefix_len: Whole | None = Field(default=None, ge=1, le=10_000_000)
+    """How many of them `shared-prefix` shares."""
     output_len: Whole = Field(default=128, ge=2, le=1_000_000)
+    """Tokens of an answer, asked for with ignore_eos."""
     requests: Whole = Field(default=16, ge=1, le=1_000_000)
+    """Of one round."""
     rounds: Whole = Field(default=3, ge=1, le=100)
+    """Of one launch, each with prompts of its own."""
     slo: Slo | None = None
+    """Limits; the requests that keep all of them are the goodput."""
     tool: ToolName | None = None
+    """Another client that measures instead of tunebot."""
     run: tuple[Text, ...] = ()
+    """How that client is called."""
 
     @model_validator(mode="before")
     @classmethod

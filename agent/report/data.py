@@ -4,6 +4,7 @@ import math
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from agent.core.views.strategy import Strategy
 from agent.report.model import LaunchFacts, Report, Trial
 
 FORMAT = 1
@@ -20,6 +21,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "objective": objective,
         "best": report.best and {"experiment": report.best.experiment, "launch_command": report.best.command},
         "board": plain(report.board),
+        "todos": plain(report.todos),
+        "strategies": [_strategy(strategy, report.head.began_at) for strategy in report.strategies],
         "experiments": [_trial(trial) for trial in report.trials],
         "tasks": plain(report.tasks),
         "timeline": [
@@ -49,14 +52,28 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "word": about.word,
         "based_on": about.parent or None,
         "why": about.why,
+        "notes": plain(about.notes),
         "command": about.command,
         "changes": plain(trial.changes),
         "prepare": [{"command": step.command, "status": step.status} for step in about.steps],
+        "expected": plain(about.expected),
         "verdicts": {"parent": plain(trial.parent), "incumbent": plain(trial.incumbent)},
         "evidence": plain(trial.evidence),
-        "dead_end": dead and {"reason": dead.reason, "scope": dict(dead.scope), "reopened_as": dead.reopened_as},
+        "dead_end": dead
+        and {
+            "reason": dead.reason,
+            "scope": dict(dead.scope),
+            "changed": list(dead.changed),
+            "reopened_as": dead.reopened_as,
+        },
         "launches": [_launch(launch) for launch in trial.launches],
     }
+
+
+def _strategy(strategy: Strategy, began_at: float) -> dict[str, Any]:
+    facts: dict[str, Any] = plain(strategy)
+    at = facts.pop("at")
+    return {**facts, "given_up_s": None if at is None else plain(at - began_at)}
 
 
 def _launch(launch: LaunchFacts) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from agent.core.model import RoundMetrics
+from agent.core.scope import READ
 from agent.core.state import ExperimentState, Launch, State, TaskState
 from agent.core.verdict import interval95
 from agent.core.views.basics import Row, board, measured
@@ -15,6 +16,7 @@ from agent.core.views.board import board_view
 from agent.core.views.details import details, task_view
 from agent.core.views.flags import arg_text, command_of
 from agent.core.views.loads import loads_of
+from agent.core.views.strategy import strategies
 from agent.report.lane import Span
 from agent.report.ledger import ledger_of
 from agent.report.model import Best, BoardLine, Head, LaunchFacts, Mean, Measured, Report, TaskFacts, Trial
@@ -32,8 +34,10 @@ def report_of(state: State, lane: tuple[Span, ...], *, now: float, live: bool) -
     rows = board(state)
     return Report(
         head=_head(state, now, live),
-        board=tuple(_line(state, row) for row in rows),
-        best=_best(state),
+        board=tuple(board_line(state, row) for row in rows),
+        todos=state.todos,
+        strategies=tuple(strategies(state)),
+        best=best_of(state),
         trials=tuple(_trial(state, row, now) for row in rows),
         tasks=tasks,
         lane=lane,
@@ -56,6 +60,7 @@ def with_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 def _head(state: State, now: float, live: bool) -> Head:
     objective = state.playbook.objective
+    read = state.facts.get("", {})
     kinds = Counter(f"{gpu.name} (SM{gpu.sm_major}{gpu.sm_minor}), driver {gpu.driver}" for gpu in state.host.gpus)
     return Head(
         session=state.session,
@@ -63,6 +68,7 @@ def _head(state: State, now: float, live: bool) -> Head:
         host=state.host.name,
         simulated=state.host.simulated,
         gpus=tuple(f"{count} x {kind}" for kind, count in kinds.items()),
+        host_facts=tuple(f"{name} {read[name]}" for name in READ if name in read),
         began_at=state.started_at,
         now=now,
         ending=state.ending or ("still running" if live else "cut off"),
@@ -74,7 +80,8 @@ def _head(state: State, now: float, live: bool) -> Head:
     )
 
 
-def _line(state: State, row: Row) -> BoardLine:
+def board_line(state: State, row: Row) -> BoardLine:
+    """A row of the board in numbers."""
     baseline = next(e for e in state.experiments.values() if e.spec.baseline)
     experiment = state.experiments[row.experiment]
     ours, theirs = measured(state, experiment), measured(state, baseline)
@@ -92,7 +99,8 @@ def _line(state: State, row: Row) -> BoardLine:
     )
 
 
-def _best(state: State) -> Best | None:
+def best_of(state: State) -> Best | None:
+    """The incumbent, where it was launched by a command."""
     name = state.incumbent
     if name is None or not any(state.launches[one].argv for one in state.experiments[name].launches):
         return None

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agent.core.model import Quote
 from agent.report.model import LaunchFacts, Report, TaskFacts, Trial
+from agent.report.plans import EXPECTED_NAMES, STRATEGY_NAMES, expected_rows, strategy_rows
 from agent.report.words import (
     LANE_NAMES,
     SIMULATED,
@@ -12,12 +13,14 @@ from agent.report.words import (
     change_rows,
     claim_word,
     dead_ends,
+    doubts,
     head_rows,
     lane_rows,
     lasting,
     ledger_rows,
     measured_table,
     moment,
+    note_text,
     outcome,
     percent,
     phases_text,
@@ -43,6 +46,9 @@ def markdown(report: Report) -> str:
         lines += ["", "## Best launch command", "", f"That of {code(report.best.experiment)}:"]
         lines += ["", *fenced([report.best.command], "sh")]
     lines += ["", "## Board", "", *_board(report)]
+    if report.todos:
+        lines += ["", "To do:", ""]
+        lines += [f"- [{'x' if todo.done else ' '}] {escaped(todo.text)}" for todo in report.todos]
     lines += ["", "## Ledger", "", *table(("", "", ""), ((a, b, c) for a, b, c in ledger_rows(report.ledger)))]
     lines += _saved(report)
     lines += ["", "## Timeline", "", *_timeline(report)]
@@ -50,6 +56,7 @@ def markdown(report: Report) -> str:
     for trial in report.trials:
         lines += _trial(trial)
     lines += _dead_ends(report)
+    lines += _plans(report)
     lines += ["", "## Research"]
     for task in report.tasks:
         lines += _task(task)
@@ -134,6 +141,10 @@ def _trial(trial: Trial) -> Iterator[str]:
     yield from ("", f"### {escaped(about.experiment)}: {about.word}")
     if about.parent:
         yield from ("", f"Based on {code(about.parent)}" + (f": {escaped(about.why)}" if about.why else ""))
+    if about.notes:
+        yield ""
+    for note in about.notes:
+        yield f"- {escaped(note_text(note))}"
     if changes := [f"{mark} {name} {value}".strip() for mark, name, value in change_rows(trial)]:
         yield from ("", *fenced(changes, "diff"))
     if about.steps:
@@ -168,6 +179,17 @@ def _dead_ends(report: Report) -> Iterator[str]:
     yield from ("", "What they were seen on, and may not hold without:", "")
     for names, scope in scopes(report):
         yield f"- {escaped(names)}: {escaped(scope)}"
+    if changes := list(doubts(report)):
+        yield from ("", "These may not hold any more:", "")
+    for name, change in changes:
+        yield f"- {code(name)}: {escaped(change)}"
+
+
+def _plans(report: Report) -> Iterator[str]:
+    if strategies := list(strategy_rows(report)):
+        yield from ("", "## Strategies", "", *table(STRATEGY_NAMES, strategies))
+    if expected := [(code(name), *rest) for name, *rest in expected_rows(report)]:
+        yield from ("", "## Expected", "", *table(EXPECTED_NAMES, expected))
 
 
 def _task(task: TaskFacts) -> Iterator[str]:

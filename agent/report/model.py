@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 
 from agent.core.model import Answer, Quote, RoundMetrics, Spent, Verdict
+from agent.core.state import Todo
 from agent.core.views.details import Details
 from agent.core.views.flags import FlagRow
 from agent.core.views.loads import Load
+from agent.core.views.strategy import Strategy
 from agent.report.lane import Span
 
 NOT_AS_ASKED = ("rewritten", "contradicted")
@@ -16,8 +18,9 @@ NOT_AS_ASKED = ("rewritten", "contradicted")
 class Head:
     """Which session this is. `began_at` and `now` are seconds since the epoch.
 
-    `gpus` has a line for each kind of GPU. `ending` is in words: completed, interrupted, target-lost, still running,
-    or cut off. `min_gain` is a fraction.
+    `gpus` has a line for each kind of GPU, `host_facts` one for each thing that was read of the host beside them, such
+    as driver options. `ending` is in words: completed, interrupted, target-lost, still running, or cut off.
+    `min_gain` is a fraction.
     """
 
     session: str
@@ -25,6 +28,7 @@ class Head:
     host: str
     simulated: bool
     gpus: tuple[str, ...]
+    host_facts: tuple[str, ...]
     began_at: float
     now: float
     ending: str
@@ -188,10 +192,12 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A whole session at one moment."""
+    """A whole session at one moment. `todos` are what a person wrote down to do."""
 
     head: Head
     board: tuple[BoardLine, ...]
+    todos: tuple[Todo, ...]
+    strategies: tuple[Strategy, ...]
     best: Best | None
     trials: tuple[Trial, ...]
     tasks: tuple[TaskFacts, ...]

@@ -6,6 +6,7 @@ from itertools import groupby
 from agent.core.model import Quote
 from agent.report.markup import Safe, el, joined
 from agent.report.model import BoardLine, LaunchFacts, Report, TaskFacts, Trial
+from agent.report.plans import EXPECTED_NAMES, STRATEGY_NAMES, expected_rows, strategy_rows
 from agent.report.style import STYLE, colours
 from agent.report.timeline import LEGEND, TASK_LEGEND, svg_of
 from agent.report.words import (
@@ -16,12 +17,14 @@ from agent.report.words import (
     change_rows,
     claim_word,
     dead_ends,
+    doubts,
     head_rows,
     lane_rows,
     lasting,
     ledger_rows,
     measured_table,
     moment,
+    note_text,
     outcome,
     percent,
     phases_text,
@@ -33,10 +36,15 @@ from agent.report.words import (
 )
 
 _NUMBERS = frozenset(
-    {"gain", "interval", "against baseline", "at", "loading", "measuring", "stopping", *LABELS.values()}
+    {
+        *("gain", "interval", "against baseline", "at", "loading", "measuring", "stopping", "at best", "measured"),
+        *LABELS.values(),
+    }
 )
 _KINDS = {
     "reason": "text",
+    "its experiments": "text",
+    "how it follows": "text",
     "outcome": "text",
     "how it is counted": "note",
     "estimated by": "note",
@@ -44,7 +52,7 @@ _KINDS = {
     "verdict": "word",
     "amount": "word",
 }
-_SECTIONS = ("Board", "Timeline", "Ledger", "Experiments", "Dead ends", "Research")
+_SECTIONS = ("Board", "Timeline", "Ledger", "Experiments", "Dead ends", "Strategies", "Expected", "Research")
 
 
 def page(report: Report) -> str:
@@ -65,7 +73,8 @@ def page(report: Report) -> str:
 def _header(report: Report, title: str) -> Safe:
     notice = el("p", SIMULATED, class_="notice") if report.head.simulated else Safe("")
     facts = [joined(el("dt", name), el("dd", value)) for name, value in head_rows(report.head)]
-    links = [el("a", name, href=f"#{_anchor(name)}") for name in _SECTIONS]
+    plans = {"Strategies": bool(report.strategies), "Expected": any(expected_rows(report))}
+    links = [el("a", name, href=f"#{_anchor(name)}") for name in _SECTIONS if plans.get(name, True)]
     return el(
         "header", el("h1", title), notice, el("dl", *facts, class_="facts"), el("nav", *links, aria_label="Parts")
     )
@@ -81,11 +90,12 @@ def _sections(report: Report) -> Iterator[Safe]:
         # A flag that is broken at its hyphens is hard to read.
         words = [joined(el("span", word), " ") for word in report.best.command.split(" ")]
         yield _section("Best launch command", what, el("pre", el("code", *words), class_="unbroken"))
-    yield _section("Board", _board(report))
+    yield _section("Board", _board(report), *_todos(report))
     yield _section("Timeline", *_timeline(report))
     yield _section("Ledger", *_ledger(report))
     yield _section("Experiments", *(_trial(trial) for trial in report.trials))
     yield _section("Dead ends", *_dead_ends(report))
+    yield from _plans(report)
     yield _section("Research", *(_task(task) for task in report.tasks))
 
 
@@ -158,6 +168,12 @@ def _board_row(line: BoardLine) -> Safe:
     )
 
 
+def _todos(report: Report) -> Iterator[Safe]:
+    if report.todos:
+        yield el("p", "To do:")
+        yield el("ul", *(el("li", f"done: {todo.text}" if todo.done else todo.text) for todo in report.todos))
+
+
 def _timeline(report: Report) -> Iterator[Safe]:
     yield _scroll(svg_of(report), "Timeline", "timeline")
     used = {name for name, _ in LEGEND} - ({"away"} if report.ledger.away_s == 0 else set())
@@ -183,6 +199,8 @@ def _trial(trial: Trial) -> Safe:
     parts = [el("h3", about.experiment, ": ", el("span", about.word, class_=about.word))]
     if about.parent:
         parts.append(el("p", "Based on ", el("code", about.parent), f": {about.why}" if about.why else ""))
+    if about.notes:
+        parts.append(el("ul", *(el("li", note_text(note)) for note in about.notes)))
     changes = [el("li", el("code", f"{mark} {name} {value}".strip())) for mark, name, value in change_rows(trial)]
     parts += [el("ul", *changes, class_="changes")] if changes else []
     parts += [el("p", f"Prepare step {step.number}, {step.status}: ", el("code", step.command)) for step in about.steps]
@@ -215,6 +233,17 @@ def _dead_ends(report: Report) -> Iterator[Safe]:
     yield _table("Not to be pursued", ("experiment", "verdict", "reason", "evidence", "tried again as"), rows)
     yield el("p", "What they were seen on, and may not hold without:")
     yield el("ul", *(el("li", el("b", names), f": {scope}") for names, scope in scopes(report)))
+    if changes := list(doubts(report)):
+        yield el("p", "These may not hold any more:")
+        yield el("ul", *(el("li", el("b", name), f": {change}") for name, change in changes))
+
+
+def _plans(report: Report) -> Iterator[Safe]:
+    """Only where the playbook has them."""
+    if strategies := list(strategy_rows(report)):
+        yield _section("Strategies", _table("Given up when no member is kept", STRATEGY_NAMES, strategies))
+    if expected := list(expected_rows(report)):
+        yield _section("Expected", _table("The most that an experiment could gain", EXPECTED_NAMES, expected))
 
 
 def _task(task: TaskFacts) -> Safe:

@@ -72,6 +72,7 @@ ul.changes code { overflow-wrap: anywhere; }
 .timeline text.time { text-anchor: middle; fill: var(--faint); font-size: 11px; }
 .timeline text.number { font-weight: 600; }
 .timeline .tick { stroke: var(--line); stroke-width: 1; }
+.timeline .pivot { stroke: currentColor; stroke-width: 1.5; stroke-dasharray: 4 2; }
 .timeline .bar { stroke: var(--page); stroke-width: .4; }
 .timeline .bar.away { stroke: var(--faint); stroke-dasharray: 3 2; }
 ul.legend { list-style: none; padding: 0; margin: .5rem 0; display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; }

@@ -11,6 +11,7 @@ from agent.core.views.basics import duration
 from agent.report.lane import Doing, Span
 from agent.report.markup import Safe, el, joined
 from agent.report.model import Report, TaskFacts
+from agent.report.plans import pivots
 from agent.report.words import lasting, merged_lane
 
 WIDTH, LEFT, RIGHT = 760, 84, 750
@@ -85,6 +86,7 @@ def svg_of(report: Report) -> Safe:
         el("text", "background", x=LEFT - 8, y=TASKS_Y + 9, class_="lane"),
         *bars,
         *_labels(report, scale),
+        *_pivots(report, scale, below),
         *tasks,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {WIDTH} {below + 26}",
@@ -133,6 +135,14 @@ def _labels(report: Report, scale: _Scale) -> Iterator[Safe]:
         text = str(numbers[span.act.launch])
         free = left + (len(text) + 1) * CHARACTER
         yield el("text", text, x=left, y=SERVER_Y - 7, class_="number")
+
+
+def _pivots(report: Report, scale: _Scale, below: float) -> Iterator[Safe]:
+    """A line where a strategy was given up."""
+    for at_s, strategy, what in pivots(report):
+        x = scale.x(at_s)
+        title = el("title", f"{strategy} {what}, at {duration(at_s)}")
+        yield el("line", title, x1=x, x2=x, y1=SERVER_Y - 4, y2=below + 4, class_="pivot")
 
 
 def _axis(scale: _Scale, below: float) -> Iterator[Safe]:

@@ -6,7 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agent.core.model import Claim, Quote, Verdict
+from agent.core.scope import UNKNOWN
 from agent.core.views.basics import duration
+from agent.core.views.details import NoteLine
 from agent.report.lane import Doing, Span
 from agent.report.model import (
     NOT_AS_ASKED,
@@ -20,6 +22,7 @@ from agent.report.model import (
     TaskFacts,
     Trial,
 )
+from agent.report.plans import pivots
 
 SIMULATED = "SIMULATED: these numbers come from a simulated host and say nothing of a real machine."
 LABELS = {
@@ -83,6 +86,7 @@ def head_rows(head: Head) -> tuple[tuple[str, str], ...]:
     return (
         ("host", head.host + (" (simulated)" if head.simulated else "")),
         ("GPUs", "; ".join(head.gpus) or "none"),
+        *([("set up", "; ".join(head.host_facts))] if head.host_facts else ()),
         ("session", head.session),
         ("began", moment(head.began_at)),
         ("took", f"{lasting(head.now - head.began_at)}, {head.ending}{resumed}"),
@@ -93,6 +97,11 @@ def head_rows(head: Head) -> tuple[tuple[str, str], ...]:
 def board_word(line: BoardLine) -> str:
     """The verdict with its glyph, never a colour alone."""
     return f"{line.glyph} {line.word}" + (" ← incumbent" if line.incumbent else "")
+
+
+def note_text(note: NoteLine) -> str:
+    """`noted at 1:42:10: it swaps`: what a person wrote, and how long after the session began."""
+    return f"noted at {duration(note.at_s)}: {note.text}"
 
 
 def verdict_rows(trial: Trial) -> Iterator[tuple[str, str, str, str, str]]:
@@ -137,7 +146,16 @@ def scopes(report: Report) -> Iterator[tuple[str, str]]:
         if end := trial.details.dead_end:
             found.setdefault(end.scope, []).append(trial.details.experiment)
     for scope, names in found.items():
-        yield ", ".join(names), "; ".join(f"{name} {value}" for name, value in scope)
+        told = [f"{name} {value}" for name, value in scope if value != UNKNOWN]
+        unknown = ", ".join(name for name, value in scope if value == UNKNOWN)
+        yield ", ".join(names), "; ".join([*told, f"not known: {unknown}"] if unknown else told)
+
+
+def doubts(report: Report) -> Iterator[tuple[str, str]]:
+    """The dead ends that may not hold any more: the experiment, and what has changed since or on another one."""
+    for trial in report.trials:
+        if (end := trial.details.dead_end) and end.changed:
+            yield trial.details.experiment, "; ".join(end.changed)
 
 
 def outcome(launch: LaunchFacts) -> str:
@@ -181,13 +199,19 @@ LANE_NAMES = ("load", "experiment", "at", "loading", "measuring", "stopping", "o
 
 
 def lane_rows(report: Report) -> Iterator[tuple[str, ...]]:
-    """Every load with the times that it took of the server lane, and what was prepared between: see LANE_NAMES."""
+    """Every load with the times that it took of the server lane: see LANE_NAMES.
+
+    Between them what was prepared, and which strategies were given up.
+    """
     launches = {launch.id: launch for trial in report.trials for launch in trial.launches}
     seconds: defaultdict[tuple[str, Doing], float] = defaultdict(float)
     for span in report.lane:
         seconds[span.act.launch, span.act.doing] += span.lasts_s
     told = set()
+    given_up = pivots(report)
     for span in merged_lane(report):
+        while given_up and given_up[0][0] <= span.start_s:
+            yield _pivot_row(*given_up.pop(0))
         act, at = span.act, duration(span.start_s)
         if act.doing is Doing.PREPARING:
             yield "", act.experiment, at, "", "", "", f"prepared in {lasting(span.lasts_s)}"
@@ -196,6 +220,12 @@ def lane_rows(report: Report) -> Iterator[tuple[str, ...]]:
             times = (seconds[act.launch, doing] for doing in (Doing.LOADING, Doing.MEASURING, Doing.STOPPING))
             launch = launches[act.launch]
             yield str(launch.number), act.experiment, at, *map(lasting, times), outcome(launch)
+    for pivot in given_up:
+        yield _pivot_row(*pivot)
+
+
+def _pivot_row(at_s: float, strategy: str, what: str) -> tuple[str, ...]:
+    return "", strategy, duration(at_s), "", "", "", what
 
 
 def ledger_rows(ledger: Ledger) -> Iterator[tuple[str, str, str]]:

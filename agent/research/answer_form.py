@@ -39,6 +39,13 @@ class VariableForm(Strict):
     value: Annotated[str | None, BeforeValidator(_as_text), Field(description="null to take it away")]
 
 
+class RemovalForm(Strict):
+    """Calls of a term of the cost model that an experiment would take off every step."""
+
+    term: str
+    calls: int
+
+
 class ProposalForm(Strict):
     """One experiment that is not on the board, as a change to one that is."""
 
@@ -47,15 +54,20 @@ class ProposalForm(Strict):
     why: str
     args: tuple[FlagForm, ...] = ()
     env: tuple[VariableForm, ...] = ()
+    removes: Annotated[
+        tuple[RemovalForm, ...],
+        Field(description="of the terms on the board, where it makes fewer of their calls"),
+    ] = ()
 
 
 def _proposal_schema() -> dict[str, Any]:
     # One level, since a schema within a schema cannot refer to its own definitions.
-    flag, variable = FlagForm.model_json_schema(), VariableForm.model_json_schema()
+    flag, variable, removal = (form.model_json_schema() for form in (FlagForm, VariableForm, RemovalForm))
     schema = ProposalForm.model_json_schema()
     schema.pop("$defs")
     schema["properties"]["args"] = {"type": "array", "items": flag}
     schema["properties"]["env"] = {"type": "array", "items": variable}
+    schema["properties"]["removes"] |= {"type": "array", "items": removal}
     return {"anyOf": [schema, {"type": "null"}]}
 
 

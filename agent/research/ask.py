@@ -21,7 +21,7 @@ from agent.research.answer_form import AnswerForm
 from agent.research.answered import finding_of, first_sentence, said
 from agent.research.budget import QUESTION, SESSION, Amount, Meter, Usage, limits
 from agent.research.common import ResearchError, Result, sentence
-from agent.research.llm import Dialogue, Model, OutOfTime, Turn, connect
+from agent.research.llm import DEFAULT_MODEL, Dialogue, Model, OutOfTime, Turn, connect
 from agent.research.prompt import system_prompt
 from agent.research.proposals import CheckFlags
 from agent.research.tool import Scope, problems
@@ -29,7 +29,6 @@ from agent.research.toolbox import ANSWER_NOW, TOOLS, Tell, Toolbox
 
 NEEDS_KEY = "needs a key: set ANTHROPIC_API_KEY"
 
-_DEFAULT_MODEL = "claude-sonnet-5-5"
 _MAX_TURNS = 24
 _ENDS = {
     None: "the LLM's answer broke off",
@@ -63,7 +62,7 @@ class Asker:
         keyless = not any(environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"))
         if keyless and not _is_here(base_url):
             return None
-        model = Model(told["TUNEBOT_MODEL"] or _DEFAULT_MODEL, told["TUNEBOT_EFFORT"], base_url, keyless)
+        model = Model(told["TUNEBOT_MODEL"] or DEFAULT_MODEL, told["TUNEBOT_EFFORT"], base_url, keyless)
         return cls(model, question, session)
 
     async def answer(self, scope: Scope, task: Task, question: str, check: CheckFlags, tell: Tell) -> Result:

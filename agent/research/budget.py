@@ -57,6 +57,10 @@ SESSION = Amount(calls=1000, read_bytes=10_000_000, tokens=20_000_000, usd=20.0,
 
 _UNITS = {"CALLS": "calls", "BYTES": "read_bytes", "TOKENS": "tokens", "USD": "usd", "SECONDS": "seconds"}
 _WHOSE = {"TUNEBOT_QUESTION_": QUESTION, "TUNEBOT_SESSION_": SESSION}
+LIMITS: Mapping[str, int | float] = {
+    prefix + unit: getattr(usual, field) for prefix, usual in _WHOSE.items() for unit, field in _UNITS.items()
+}
+"""The variables that change limits, with what each is otherwise."""
 
 
 def limits(environ: Mapping[str, str]) -> tuple[Amount, Amount]:
@@ -64,9 +68,8 @@ def limits(environ: Mapping[str, str]) -> tuple[Amount, Amount]:
 
     Raises UserError for a value that is no amount, and for a name of that form that limits nothing.
     """
-    known = {prefix + unit for prefix in _WHOSE for unit in _UNITS}
     for name in environ:
-        if name.startswith(tuple(_WHOSE)) and name not in known:
+        if name.startswith(tuple(_WHOSE)) and name not in LIMITS:
             hint = f"{' or '.join(_WHOSE)} go with {', '.join(_UNITS)}"
             raise UserError(f"the variable {one_line(name)} is not known", hint)
     question, session = (_limit(environ, prefix, usual) for prefix, usual in _WHOSE.items())

@@ -26,12 +26,14 @@ class LaunchFacts:
 class SessionFacts:
     """The launches, oldest first, what each question has used, by its task, and whether a round is measured now.
 
-    `config_of` is the configuration of an experiment on the board; None where it has no such experiment.
+    `terms` has the calls of each term of the cost model. `config_of` is the configuration of an experiment on the
+    board; None where it has no such experiment.
     """
 
     launches: tuple[LaunchFacts, ...] = ()
     asked: Mapping[str, Amount] = field(default_factory=dict)
     measuring: bool = False
+    terms: Mapping[str, int] = field(default_factory=dict)
     config_of: Callable[[str], LaunchConfig | None] = lambda experiment: None
 
 
@@ -48,6 +50,7 @@ def facts_of(state: State, log_of: Callable[[str], Path]) -> SessionFacts:
             if task.spent
         },
         measuring=state.measuring,
+        terms={name: term.count for name, term in state.playbook.terms.items()},
         config_of=lambda experiment: config_of(state, experiment) if experiment in state.experiments else None,
     )
 

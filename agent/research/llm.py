@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import anthropic
     from anthropic.types import MessageParam
 
+DEFAULT_MODEL = "claude-sonnet-5-5"
+"""Which model answers where nobody says."""
+
 MAX_TOKENS = 16_000
 """Tokens of one turn of the LLM, what it thinks included."""
 

@@ -4,10 +4,11 @@ Only what was really read rules out. Everything else is `unknown` with the reaso
 """
 
 from agent.core.model import Finding, Host, LaunchConfig
+from agent.playbook import hardware as checks
 from agent.playbook import preflights as of
 from agent.playbook.preflight_entries import PreflightEntry
 from agent.research.common import Progress, sentence
-from agent.research.preflights import environment, flags, gate, literal, machine, model_config
+from agent.research.preflights import environment, flags, gate, hardware, literal, machine, model_config
 from agent.research.preflights.reports import Report
 from agent.research.sources import Sources
 
@@ -52,6 +53,18 @@ async def _check(
             return await machine.check_gpu(sources, check, host, config, progress)
         case of.Topology() as check:
             return machine.check_topology(check, host, config)
+        case checks.DriverOption() as check:
+            return await hardware.check_option(sources, check, progress)
+        case checks.KernelArg() as check:
+            return await hardware.check_argument(sources, check, progress)
+        case checks.PcieLink() as check:
+            return await hardware.check_link(sources, check, host, config, progress)
+        case checks.Peers() as check:
+            return await hardware.check_peers(sources, check, host, config, progress)
+        case checks.PowerLimit() as check:
+            return await hardware.check_power(sources, check, host, config, progress)
+        case checks.Numa() as check:
+            return await hardware.check_numa(sources, check, host, config, progress)
         case of.CudaCheck() as check:
             return await environment.check_cuda(sources, check, host, config, progress)
         case of.ModelConfig() as check:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agent.core.model import LaunchConfig
 from agent.playbook.model import Args, ArgValue, Experiment
 from agent.playbook.problems import nearest, shown
-from agent.research.answer_form import FlagForm, ProposalForm, VariableForm
+from agent.research.answer_form import FlagForm, ProposalForm, RemovalForm, VariableForm
 from agent.research.facts import SessionFacts
 from agent.research.sources import Sources
 from agent.research.tool import problems
@@ -84,7 +84,8 @@ async def proposed(form: Mapping[str, Any], facts: SessionFacts, sources: Source
     _refuse(await check(sources, replace(parent, args=added)))
     why = sources.redact(one_line(wanted.why, 500))
     try:
-        return Experiment(id=wanted.id, based_on=wanted.based_on, why=why, args=args, env=env)
+        removes = _removes(wanted.removes, facts)
+        return Experiment(id=wanted.id, based_on=wanted.based_on, why=why, args=args, env=env, removes=removes)
     except ValidationError as error:
         raise Unfit(problems(error)) from error
 
@@ -108,6 +109,18 @@ def _env(variables: Iterable[VariableForm], sources: Sources) -> dict[str, str |
             raise Unfit(f"{shown(variable.name)} is no environment variable, or is given twice")
         _check_text(variable.name, variable.value, sources)
         found[variable.name] = variable.value
+    return found
+
+
+def _removes(removals: Iterable[RemovalForm], facts: SessionFacts) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for removal in removals:
+        count = facts.terms.get(removal.term)
+        if count is None or removal.term in found:
+            raise Unfit(f"there is no term {shown(removal.term)} to remove calls of, or it is given twice")
+        if not 0 < removal.calls <= count:
+            raise Unfit(f"{removal.calls} of the {count} calls of {removal.term} cannot go")
+        found[removal.term] = removal.calls
     return found
 
 

@@ -4,12 +4,13 @@ import time
 from collections.abc import Sequence
 
 from agent.core import events as ev
-from agent.core.model import Finding, Host, LaunchConfig, PreflightOutcome, Task, TaskStatus
+from agent.core.model import CallTimes, Finding, Host, LaunchConfig, PreflightOutcome, Task, TaskStatus
 from agent.flags.check import check_args
 from agent.flags.model import readable
 from agent.playbook.model import AskEntry, GrepEntry, ProbeEntry, ReadEntry
 from agent.ports import Target, TargetUnusable
 from agent.research.ask import NEEDS_KEY, Asker
+from agent.research.call_times import call_times_task
 from agent.research.common import Redact, ResearchError, Result, sentence
 from agent.research.facts import Facts, SessionFacts
 from agent.research.grep import grep_task
@@ -64,6 +65,8 @@ class TargetResearcher:
                     return "needs-key", Finding(summary=NEEDS_KEY)
                 scope = Scope(sources=sources, config=task.config, host=self._host, facts=self._facts)
                 return await self._asker.answer(scope, task, question, self._check_flags, tell)
+            case CallTimes() as calls:
+                return await call_times_task(sources, calls, self._host, task.config, progress)
             case None:
                 return "done", await self._resolver.finding(sources, task.config, progress)
             case check:

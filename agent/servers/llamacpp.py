@@ -1,6 +1,8 @@
 """llama.cpp's `llama-server`: flags, log lines, readiness, reported arguments."""
 
 import re
+from collections.abc import Sequence
+from itertools import chain
 
 import httpx
 
@@ -48,6 +50,13 @@ _FIELDS = {
     "model": "model_path",
 }
 
+# Short names as the help of November 2026 has them: -ngl is a flag, --ngl is none.
+_SHORT = re.compile(
+    r"\w|Cb|Cbd|Cd|Cr|Crb|Crd|ag|bs|cb|cl|cmoed?|cms|cram|ctkd?|ctvd?|ctxcp|devd?|dr|dt|fa|fit[ct]?|hf[dfrt]?|hfrd|jf"
+    r"|kvo|kvu|lc[ds]|lm|lv|lzm|md|mg|mm|mmdev|mmu|mu|ncffn|ncmoed?|ngld?|nkvo|no-ag|no-kvu|nocb|np|nr|otd?|rea|sm|sp"
+    r"|tbd?|td|to|ts|ub"
+)
+
 
 class LlamaCpp:
     """llama.cpp's server as tunebot knows it. It binds its port before it loads: listening is not ready."""
@@ -64,9 +73,10 @@ class LlamaCpp:
         self._http = http
 
     def argv(self, config: LaunchConfig, port: int) -> tuple[str, ...]:
-        """The command, then every flag; those of one letter take one dash."""
-        words = flag_words(with_address(config.args, port))
-        return (*config.command, *(f"-{word[2:]}" if re.fullmatch(r"--\w", word) else word for word in words))
+        """The command, then every flag; the short names take one dash."""
+        given = with_address(config.args, port).items()
+        words = (_one_dash(name, tuple(flag_words({name: value}))) for name, value in given)
+        return (*config.command, *chain.from_iterable(words))
 
     def phase_of(self, line: str) -> PhaseMark | None:
         """What a cleaned log line says about the load, if anything."""
@@ -115,3 +125,7 @@ class LlamaCpp:
     async def speculation(self, base_url: str) -> Speculation | None:
         """It is told for each request only, in its own log."""
         return None
+
+
+def _one_dash(name: str, words: Sequence[str]) -> Sequence[str]:
+    return (f"-{name}", *words[1:]) if words and _SHORT.fullmatch(name) else words

@@ -64,6 +64,7 @@ class LocalTarget:
         self.name = name
         self.reach = Reach()
         self.trees = trees or {}
+        self.image = container["run"][-1] if container else ""
         self._container = container
         self._workdir, self._home, self._simulated = workdir.absolute(), (home or Path.home()).absolute(), simulated
         ours = {name: value for name, value in os.environ.items() if name not in _OUR_SECRETS}

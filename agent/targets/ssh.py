@@ -57,6 +57,7 @@ class SshTarget:
         self.name = name
         self.reach = Reach()
         self.trees = trees or {}
+        self.image = container["run"][-1] if container else ""
         self._to, self._gpus, self._container = to, gpus, container
         settings: dict[str, Any] = {"workdir": workdir, "quiet": False}
         settings |= {"env": dict(env or {}), "path": list(path), "venv": venv, "conda": conda}

@@ -88,8 +88,10 @@ def test_rounds_have_a_mean_with_its_interval():
 def test_a_dead_end_names_its_scope_and_evidence():
     end = details(STATE, "idea", 200.0).dead_end
     assert end is not None
-    assert [name for name, _ in end.scope] == ["GPU", "GPU", "host", "server", "environment"]
-    assert "1x RTX PRO 6000 (SM120), driver 580.1" in [text for _, text in end.scope]
+    scope = dict(end.scope)
+    assert list(scope)[:4] == ["host", "GPU", "GPUs", "topology"] and list(scope)[-1] == "environment"
+    assert (scope["GPU"], scope["GPUs"]) == ("plain words (SM 12.0), RTX PRO 6000 (SM 12.0)", "2")
+    assert scope["sglang"] == "unknown" and end.changed == ()
     assert end.evidence[0].line == 3
     assert details(STATE, "base", 200.0).dead_end is None
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.core import events as ev
-from agent.core.metrics import Hygiene, RoundMetrics, Spread
+from agent.core.metrics import GpuUse, Hygiene, RoundMetrics, Spread
 from agent.core.views.details import details
 from agent.core.views.lines import line_of
 from agent.core.views.numbers import doubts_text
@@ -29,6 +29,7 @@ FULL = replace(
     refused=("ignore_eos",),
     accept_length=2.5,
     watts_per_gpu=412.0,
+    gpu_use=GpuUse(count=8, busy=0.99, watts=412.0, limit_watts=600.0),
 )
 WARNED = Hygiene(name="input length", level="warn", text="inputs of 600 tokens on average, 512 were asked for")
 CACHED = Hygiene(name="prefix cache", level="bad", text="25% of the prompt tokens were in the prefix cache")
@@ -59,6 +60,24 @@ def test_what_else_is_known_stands_below_the_table() -> None:
         "1.00 req/s · goodput 0.50 req/s · 95.0 tok/s steady · 412 W a GPU",
         "512 tokens in, 128 out · 25% of the input cached · accept length 2.50",
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "busy", "watts", "limit", "waits"),
+    [
+        (8, 1.0, 130.0, 600.0, "100 % busy at 130 W a card: waiting on communication"),
+        (2, 0.96, 140.0, 600.0, "96 % busy at 140 W a card: waiting on communication"),
+        (8, 1.0, 300.0, 600.0, ""),
+        (8, 0.9, 130.0, 600.0, ""),
+        (8, 1.0, 130.0, 300.0, ""),
+        (1, 1.0, 130.0, 600.0, ""),
+    ],
+)
+def test_busy_gpus_that_draw_little_wait_for_each_other(
+    count: int, busy: float, watts: float, limit: float, waits: str
+) -> None:
+    use = GpuUse(count=count, busy=busy, watts=watts, limit_watts=limit)
+    assert [line for line in table(replace(FULL, gpu_use=use)).more if "busy" in line] == ([waits] if waits else [])
 
 
 def test_rounds_of_an_old_journal_have_nothing_more_to_say() -> None:

@@ -50,6 +50,7 @@ def test_the_table_of_experiment_moves_is_kept(kind: type[ev.Event], stage: Stag
     more: dict[type[ev.Event], dict[str, Any]] = {
         ev.ExperimentRuledOut: {"task": "t", "evidence": ()},
         ev.ExperimentCompleted: {"adds": {}, "task": "t"},
+        ev.DeadEndReopened: {"base": "base"},
         ev.ExperimentReopened: {"spec": state.experiments["idea"].spec.model_copy(update={"id": "again"})},
         ev.PrepareRequested: {"step": 0},
         ev.PrepareFinished: {"step": 0, "ok": True, "summary": ""},

@@ -108,7 +108,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_command_lists_and_shows_uses(tree: Path) -> None:
     said: list[str] = []
     assert show_flags(tree, Wish(pattern="moe_", uses=None, as_json=False), said.append) is Exit.OK
-    assert said[-1] == "2 of 73 flags of sglang 0.5.9"
+    assert said[-1] == "2 of 74 flags of sglang 0.5.9"
     assert "moe-a2a-backend" in said[1]
     said.clear()
     show_flags(tree / "sglang", Wish(pattern="", uses="--moe-a2a-backend", as_json=False), said.append)

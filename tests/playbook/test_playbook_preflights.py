@@ -19,6 +19,13 @@ command-version: {run: [gcc, --version], version: ">=11"}
 gpu: {count: 8}
 gpu: {sm: ">=12", memory_free: 90GiB}
 topology: {nvlink: full}
+driver-option: {name: RegistryDwords, contains: ForceP2P}
+driver-option: {name: EnableResizableBar, one_of: [1]}
+kernel-arg: {name: iommu, one_of: [off, pt]}
+pcie-link: {generation: 5, lanes: 16}
+peers: {access: true, bar1: 64GiB, iommu: [off, passthrough], acs: false}
+power-limit: {at_least_w: 500}
+numa: {nodes: 1, balancing: false}
 cuda: {nvcc: ">=12.9"}
 model-config: {}
 model-config: {quant: [modelopt_fp4]}
@@ -44,7 +51,7 @@ def test_the_usual_case_is_one_line_and_comes_back_from_a_journal(entry: str) ->
 
 
 def test_sizes_are_bytes_and_what_happens_otherwise_is_read_from_the_source_by_default() -> None:
-    checks = [good(text_of(entry)).experiments[0].preflight[0].check for entry in (USUAL[15], USUAL[9], USUAL[0])]
+    checks = [good(text_of(entry)).experiments[0].preflight[0].check for entry in (USUAL[22], USUAL[9], USUAL[0])]
     disk, gpu, table = checks
     assert isinstance(disk, DiskFree) and disk.at_least == 20e9 and disk.path == "~/"
     assert isinstance(gpu, GpuCheck) and gpu.memory_free == 90 * 2**30
@@ -58,6 +65,11 @@ def test_sizes_are_bytes_and_what_happens_otherwise_is_read_from_the_source_by_d
         ("gpu: {memory_free: 80}", "expected a size above zero", "write the unit, such as 80GiB"),
         ("gpu: {memory_free: 80 gigs}", "expected a size above zero", None),
         ("gpu: {sm: 12}", "sm: '12' is not a range of versions", 'write for example ">=12.0"'),
+        ("driver-option: {name: X}", "driver-option: needs 'contains' or 'one_of'", None),
+        ("driver-option: {name: X, contains: ''}", "must have at least 1 characters", None),
+        ("peers: {iommu: [pt]}", "expected one of off, passthrough, translated", None),
+        ("peers: {acs: off}", "expected true or false", "write false"),
+        ("power-limit: {at_least_w: 500W}", "expected a whole number", None),
         ("cuda: {}", "cuda: needs 'nvcc' or 'torch' or 'driver'", None),
         ("cuda: {nvcc: 12.9}", "nvcc: '12.9' is not a range of versions", 'write for example ">=12.0"'),
         ("env: {name: A}", "env: needs 'not_in' or 'one_of'", None),

@@ -2,52 +2,44 @@
 
     python -m tests.real.preflights      # the first run downloads six wheels: 130 MB
 
-The playbooks are the shipped ones. The host is this machine with the GPUs of the story: eight SM120 on PCIe. Exit
-code 1 where a decision is wrong, or those of one playbook and version take more than five seconds together. A session
-reads the table of flags once, for this and for what the source demands: that is told apart.
+The playbooks are the shipped ones. The host is this machine with the GPUs of the story (blackwell.py). Exit code 1
+where a decision is wrong, a flag is not in a version that its experiment is for, or the decisions of one playbook and
+version take more than five seconds together. A session reads the table of flags once, for this and for what the source
+demands: that is told apart.
 """
 
 import asyncio
-import json
 import os
 import shutil
 import sys
 import tempfile
 import time
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from agent.core.model import Gpu, Host, LaunchConfig, PreflightOutcome
+from agent.core.model import Host, LaunchConfig, PreflightOutcome
 from agent.core.plan import lineage, overlay
 from agent.core.state import ExperimentState
 from agent.paths import shipped_playbooks
 from agent.playbook.load import load_playbook
-from agent.playbook.model import Playbook
-from agent.playbook.preflight_entries import PreflightEntry, kind_of
+from agent.playbook.model import Playbook, ServerOverride
+from agent.playbook.preflight_entries import FlagKnownEntry, PreflightEntry, kind_of
+from agent.playbook.versions import satisfies
 from agent.ports import TargetUnusable
 from agent.redact import Redactor
 from agent.research.common import ResearchError
 from agent.research.preflight import preflight
 from agent.research.resolver import FlagResolver
 from agent.research.sources import Sources
+from agent.targets.holders import wiring
 from agent.targets.local import LocalTarget
+from tests.real.blackwell import GPUS, furnish
 from tests.real.flags import cache, command, sglang_tree
 from tests.session.demands import DEMANDED, play, playbook, runner
 
 LIMIT_S = 5.0
-GPU = Gpu(index=0, name="RTX PRO 6000 Blackwell", sm_major=12, sm_minor=0, memory_mib=97887, driver="580.95.05")
-LINKS = tuple(tuple("X" if a == b else "NODE" if a // 4 == b // 4 else "SYS" for b in range(8)) for a in range(8))
-HOST = Host(name="gpu8", gpus=tuple(replace(GPU, index=index) for index in range(8)), cuda="13.0", links=LINKS)
-KIMI = {
-    "architectures": ["KimiK25ForConditionalGeneration"],
-    "text_config": {
-        "num_attention_heads": 64,
-        "n_routed_experts": 384,
-        "moe_intermediate_size": 2048,
-        "quantization_config": {"quant_method": "compressed-tensors"},
-    },
-}
+EVERY_FLAG = FlagKnownEntry.model_validate({"flag-known": {}})
 
 
 @dataclass(frozen=True)
@@ -66,17 +58,41 @@ VERSIONS = (
 )
 _SAME = {"nccl-tree/env": "fails fails fails", "ep-deepep/module-importable": "fails fails fails"}
 _SYMM_MEM = {"torch-symm-mem/table-has-key": "fails fails no-effect"}
+_BASELINE = {
+    "baseline/gpu": "fine fine fine",
+    "baseline/flag-known": "fine fine fails",
+    "baseline/model-config": "fine fine fine",
+    "eagle3/path": "fine fine fine",
+    "custom-allreduce/topology": "no-effect no-effect no-effect",
+    "cuda13/cuda": "fails fails fine",
+}
 RIGHT = {
     "demo": {"ar-fusion/list-contains": "fails fails fine", **_SAME, **_SYMM_MEM},
     "example": {
-        "baseline/gpu": "fine fine fine",
-        "baseline/flag-known": "fine fine fails",
-        "baseline/model-config": "fine fine fine",
-        "eagle3/path": "fine fine fine",
         "allreduce-fusion/gpu-gate": "no-effect no-effect unknown",
         "allreduce-fusion/gpu-gate 2": "unknown unknown fails",
-        "custom-allreduce/topology": "no-effect no-effect no-effect",
-        "cuda13/cuda": "fails fails fine",
+        **_BASELINE,
+        **_SAME,
+        **_SYMM_MEM,
+    },
+    "kimi-k2.5-8x-rtx-pro-6000": {
+        "ar-fusion/list-contains": "fails fails fine",
+        "ar-fusion/gpu-gate": "no-effect no-effect unknown",
+        "ar-fusion/gpu-gate 2": "unknown unknown fails",
+        "custom-forced/peers": "fine fine fine",
+        "nccl-allreduce-tree/python-package": "fine fine fails",
+        "nccl-allreduce-tree-ll/python-package": "fine fine fails",
+        "ep-plain/model-config": "fine fine fine",
+        "cuda13/flag-known": "fails fails fine",
+        "pcie-ipc/path": "no-effect no-effect fine",
+        "pcie-ipc/peers": "fine fine fine",
+        "pcie-ipc/env": "fine fine fine",
+        "eagle3-pcie-ipc/path": "fine fine fine",
+        # The class is not there before; whether Transformers' code would do in its place nobody knows.
+        "mla-draft/model-config": "unknown unknown fine",
+        "nccl-graph/path": "fails fails fails",
+        "forced-p2p/driver-option": "no-effect no-effect no-effect",
+        **_BASELINE,
         **_SAME,
         **_SYMM_MEM,
     },
@@ -97,7 +113,10 @@ def flashinfer_tree(version: str) -> Path:
 
 
 def playbook_of(name: str, version: Version, home: Path) -> Playbook:
-    """A shipped playbook with the real sources, on a host whose models are in `home`."""
+    """A shipped playbook with the real sources, on a host whose models are in `home`.
+
+    Experiments with another build run in this one; only which versions they are for is kept.
+    """
     text = (shipped_playbooks() / f"{name}.yaml").read_text().replace("/models/", f"{home}/models/")
     playbook = load_playbook(text.replace(f"~{home}", str(home)).encode(), name, {})
     assert isinstance(playbook, Playbook), playbook
@@ -105,18 +124,28 @@ def playbook_of(name: str, version: Version, home: Path) -> Playbook:
         "sglang": str(sglang_tree(version.sglang) / "sglang"),
         "flashinfer": str(flashinfer_tree(version.flashinfer)),
     }
-    server = playbook.server.model_copy(update={"source": source, "command": (sys.executable, "-m", "sglang")})
-    experiments = tuple(experiment.model_copy(update={"server": None}) for experiment in playbook.experiments)
+    installed = home / "venvs" / "cu130" / "lib" / "python3.12" / "site-packages"
+    installed.mkdir(parents=True, exist_ok=True)
+    for package, tree in source.items():
+        (installed / package).unlink(missing_ok=True)
+        (installed / package).symlink_to(tree)
+    env = {**playbook.server.env, "PYTHONPATH": "" if version.nvcc.startswith("13") else str(home / "packages")}
+    changes = {"source": source, "command": (sys.executable, "-m", "sglang"), "env": env}
+    server = playbook.server.model_copy(update=changes)
+    experiments = tuple(
+        one.model_copy(update={"server": one.server and ServerOverride(version=one.server.version)})
+        for one in playbook.experiments
+    )
     return playbook.model_copy(update={"server": server, "experiments": experiments})
 
 
 async def decide(
-    target: LocalTarget, entry: PreflightEntry, config: LaunchConfig, flags: FlagResolver
+    target: LocalTarget, entry: PreflightEntry, host: Host, config: LaunchConfig, flags: FlagResolver
 ) -> tuple[PreflightOutcome, str]:
     """What one check says."""
     sources = Sources(target, config.source, Redactor({}))
     try:
-        found = await preflight(sources, entry, HOST, config, flags.table, lambda _: None)
+        found = await preflight(sources, entry, host, config, flags.table, lambda _: None)
     except (ResearchError, TargetUnusable) as error:
         return "unknown", str(error)
     assert found.outcome is not None
@@ -129,6 +158,8 @@ async def judge(name: str, position: int, home: Path) -> bool:
     playbook = playbook_of(name, version, home)
     states = {experiment.id: ExperimentState(spec=experiment) for experiment in playbook.experiments}
     target = LocalTarget("local", workdir=home / "work", home=home, path_prefix=str(home / f"bin-{version.nvcc}"))
+    wired = await wiring(target, GPUS)
+    host = Host(name="gpu8", gpus=GPUS, cuda=wired.cuda, links=wired.links)
     flags = FlagResolver()
     right, total = True, 0.0
     print(f"{name}.yaml on SGLang {version.sglang}, FlashInfer {version.flashinfer}, nvcc {version.nvcc}")
@@ -138,12 +169,18 @@ async def judge(name: str, position: int, home: Path) -> bool:
         print(f"  table of flags {which} in {time.monotonic() - began:.2f} s")
     seen: dict[str, int] = {}
     for experiment in playbook.experiments:
+        config = overlay(playbook, lineage(states, experiment.id))
+        if config.version and satisfies(version.sglang, config.version):
+            outcome, told = await decide(target, EVERY_FLAG, host, config, flags)
+            if outcome != "fine":
+                print(f"  {experiment.id:30} {outcome:10} {told}   WRONG: it is for {config.version}")
+                right = False
         for entry in experiment.preflight:
             key = f"{experiment.id}/{kind_of(entry)}"
             seen[key] = seen.get(key, 0) + 1
             key += f" {seen[key]}" if seen[key] > 1 else ""
             began = time.monotonic()
-            outcome, told = await decide(target, entry, overlay(playbook, lineage(states, experiment.id)), flags)
+            outcome, told = await decide(target, entry, host, config, flags)
             seconds = time.monotonic() - began
             total += seconds
             wanted = RIGHT[name].get(key, "? ? ?").split()[position]
@@ -167,18 +204,6 @@ def _keys(playbook: Playbook) -> set[str]:
     return {f"{key} {n}" if n > 1 else key for key, count in found.items() for n in range(1, count + 1)}
 
 
-def furnish(home: Path) -> None:
-    """What the host of the story has beside its GPUs: two models and a compiler of each age."""
-    for model in ("Kimi-K2.5", "kimi-k2.5-eagle3"):
-        (home / "models" / model).mkdir(parents=True)
-        (home / "models" / model / "config.json").write_text(json.dumps(KIMI))
-    for release in {version.nvcc for version in VERSIONS}:
-        nvcc = home / f"bin-{release}" / "nvcc"
-        nvcc.parent.mkdir()
-        nvcc.write_text(f"#!/bin/sh\necho 'Cuda compilation tools, release {release}, V{release}.1'\n")
-        nvcc.chmod(0o755)
-
-
 async def completes(accept: str | None) -> bool:
     """A session on the simulated host that reads the real 0.5.9: whether the demanded flag is there as it should be."""
     source = {"sglang": str(sglang_tree("0.5.9") / "sglang")}
@@ -197,7 +222,7 @@ def main() -> int:
     home = Path(tempfile.mkdtemp(prefix="tunebot-preflights-"))
     judged = []
     try:
-        furnish(home)
+        furnish(home, {version.nvcc for version in VERSIONS})
         for name in RIGHT:
             # Tables that earlier runs have left do not count.
             os.environ["XDG_CACHE_HOME"] = str(home / "cache" / name)

@@ -176,9 +176,11 @@ def test_llamacpp_draws_a_dot_for_each_per_cent() -> None:
     assert mark is not None and (mark.phase, mark.done, mark.total) == (Phase.LOAD_WEIGHTS, 42, 100)
 
 
-def test_llamacpp_argv_has_one_dash_before_one_letter() -> None:
-    argv = LLAMA.argv(config("llamacpp", {"m": "/m.gguf", "ctx-size": "4096", "ngl": "99"}), 8081)
-    assert argv[2:] == ("-m", "/m.gguf", "--ctx-size", "4096", "--ngl", "99", "--host", "127.0.0.1", "--port", "8081")
+def test_llamacpp_argv_has_one_dash_before_short_names() -> None:
+    given = {"m": "/m.gguf", "ctx-size": "4096", "ngl": "99", "nocb": True, "fa": False, "ot": ("--a", "--b=CPU")}
+    argv = LLAMA.argv(config("llamacpp", given), 8081)
+    flags = ("-m", "/m.gguf", "--ctx-size", "4096", "-ngl", "99", "-nocb", "-ot", "--a", "--b=CPU")
+    assert argv[2:] == (*flags, "--host", "127.0.0.1", "--port", "8081")
     assert LLAMA.model_of({"m": "/m.gguf"}) == "/m.gguf"
 
 

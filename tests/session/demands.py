@@ -34,6 +34,7 @@ def playbook(accept: str | None, source: Mapping[str, str] | None = None, *, ask
     book["workloads"][0]["rounds"] = 1
     if accept is None:
         del book["accept"]
+    del book["groups"]  # they name the others
     return {**book, "experiments": list(kept.values())}
 
 
@@ -45,7 +46,7 @@ async def play(book: dict[str, Any], folder: Path, *, approve: bool = False) -> 
     lines: list[str] = []
     printer = Printer(lines.append)
 
-    def listen(before: State | None, event: ev.Event, state: State) -> None:
+    def listen(before: State, event: ev.Event, state: State) -> None:
         printer(before, event, state)
         if approve and isinstance(event, ev.TaskFinished):
             for need in needs(state):

@@ -187,6 +187,7 @@ async def session(pilot: Pilot[Any], watched: Watched, source: Recorder, text: T
                 await keys(pilot, watched, "escape")
         await keys(pilot, watched, *["pagedown"] * 2, *["pageup"] * 4)
         await keys(pilot, watched, "v", *["pagedown"] * 2, "home", *["down"] * (3 * many), "escape")
+        await keys(pilot, watched, "c", "b", "m", "o", "down", "enter", "escape", "escape")
         await keys(pilot, watched, "y", "down", "Y", "pagedown", "escape", "escape")
         await keys(pilot, watched, "enter", *["right"] * many, "escape")
     await keys(pilot, watched, "s", "p", "question_mark", "escape", "ctrl+q", "escape")
@@ -195,6 +196,7 @@ async def session(pilot: Pilot[Any], watched: Watched, source: Recorder, text: T
 async def replay(pilot: Pilot[Any], watched: Watched) -> None:
     """From the start to the end and back, by all keys."""
     await keys(pilot, watched, "space", *["right"] * 12, "}", "}", "{", "full_stop", "comma", "plus", "minus", "end")
+    await keys(pilot, watched, "f", *["left_square_bracket"] * 12, *["right_square_bracket"] * 12, "escape")
     await keys(
         pilot, watched, "enter", "right", "left", "escape", "v", "down", "down", "escape", "y", "y", "escape", "home"
     )

@@ -13,9 +13,11 @@ from agent.core.model import Failure, Finding, Gpu, Host, Phase, Quote
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import next_decision
 from agent.core.state import Launch, State
+from agent.core.views.flag_help import FlagFacts
 from agent.core.views.panels import GpuUse
 from agent.playbook.model import Playbook
 from tests.core.conftest import metrics, playbook
+from tui.source import no_flag_facts
 
 START = 1_796_000_000.0
 HOST = Host(
@@ -69,6 +71,7 @@ class Session:
         self.gpus: tuple[GpuUse, ...] = GPUS
         self.redact: Callable[[str], str] = str
         self.known_flags: Sequence[Sequence[str]] = ()
+        self.flag_facts: Callable[[str], FlagFacts | None] = no_flag_facts
         self.submitted: list[ev.Event] = []
         self.ahead_s = 0.0
 

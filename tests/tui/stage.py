@@ -14,8 +14,10 @@ from textual.widgets import Input
 
 from agent.core import events as ev
 from agent.core.state import State
+from agent.core.views.flag_help import FlagFacts
 from agent.core.views.panels import GpuUse
 from tui.screens.base import StateScreen
+from tui.source import no_flag_facts
 
 UNSET = object()
 
@@ -34,6 +36,7 @@ class Recorder:
     gpus: tuple[GpuUse, ...] = ()
     redact: Callable[[str], str] = str
     known_flags: Sequence[Sequence[str]] = ()
+    flag_facts: Callable[[str], FlagFacts | None] = no_flag_facts
     submitted: list[ev.Event] = field(default_factory=list)
 
     def now(self) -> float:

@@ -10,17 +10,21 @@ from textual.pilot import Pilot
 
 from agent.core import events as ev
 from agent.core.state import State
+from agent.core.views.flag_help import FlagFacts
 from agent.core.views.panels import GpuUse
-from agent.replay import Recording
+from agent.replay import READING_S, Recording, Speeds
+from agent.review.marks import DECISIONS
 from tests.test_replay import EVENTS, VERDICTS
 from tui.app import TunebotApp
-from tui.replay_source import ReplaySource
+from tui.replay_source import SPEEDS, USUAL, ReplaySource
 from tui.screens.replay import ReplayScreen
 from tui.screens.run import RunScreen
+from tui.source import no_flag_facts
+from tui.widgets.board import Board
 from tui.widgets.scrub import ScrubBar, scrub_view
 
 WHOLE = Recording(EVENTS)
-FIRST = WHOLE.index_played(0.0)
+FIRST = WHOLE.clock.index_at(0.0)
 """Where a replay begins: after all events of the first moment."""
 
 
@@ -47,6 +51,7 @@ class Shot:
     gpus: tuple[GpuUse, ...] = ()
     redact: Callable[[str], str] = str
     known_flags: Sequence[Sequence[str]] = ()
+    flag_facts: Callable[[str], FlagFacts | None] = no_flag_facts
     submitted: list[ev.Event] = field(default_factory=list)
 
     def now(self) -> float:
@@ -107,7 +112,8 @@ async def at(pilot: Pilot[None], source: ReplaySource, *keys: str) -> int:
 
 async def test_the_keys_move_the_position(tmp_path: Path) -> None:
     source = replayed(tmp_path)
-    verdicts = [mark.index for mark in WHOLE.marks if mark.kind in VERDICTS]
+    verdicts = [mark.index for mark in WHOLE.trail(VERDICTS).marks]
+    decisions = [mark.index for mark in WHOLE.trail(DECISIONS).marks]
     phases = [mark.index for mark in WHOLE.marks if mark.kind in ("launch", "phase", "ready")]
     async with TunebotApp(source, ReplayScreen).run_test() as pilot:
         await pilot.pause()
@@ -117,6 +123,8 @@ async def test_the_keys_move_the_position(tmp_path: Path) -> None:
         assert await at(pilot, source, "home", "}") == verdicts[0]
         assert await at(pilot, source, "}") == verdicts[1]
         assert await at(pilot, source, "{") == verdicts[0]
+        assert await at(pilot, source, "home", "]", "]", "]") == [n for n in decisions if n > FIRST][2]
+        assert await at(pilot, source, "[") == [n for n in decisions if n > FIRST][1]
         ahead = [index for index in phases if index > FIRST]
         assert await at(pilot, source, "home", "full_stop", "shift+right") == ahead[1]
         assert await at(pilot, source, "comma") == ahead[0]
@@ -126,15 +134,80 @@ async def test_the_keys_move_the_position(tmp_path: Path) -> None:
         assert await at(pilot, source, "space") == FIRST and source.playing, "playing on from the end begins again"
 
 
-async def test_the_speed_has_a_slowest_and_a_fastest(tmp_path: Path) -> None:
+async def test_the_keys_change_the_speed_that_is_in_effect(tmp_path: Path) -> None:
     source = replayed(tmp_path)
-    async with TunebotApp(source, ReplayScreen).run_test() as pilot:
+    decision = next(mark.index for mark in WHOLE.trail(DECISIONS).marks if mark.index > FIRST + 5)
+    async with TunebotApp(source, ReplayScreen).run_test(size=(120, 40)) as pilot:
+        source.step(decision - source.index)
         await pilot.press("plus")
-        assert source.speed == 16
-        await pilot.press(*["plus"] * 9)
-        assert source.speed == 64
-        await pilot.press(*["minus"] * 9)
-        assert source.speed == 1
+        await pilot.pause()
+        assert source.reading and source.speeds == Speeds(loads=USUAL.loads, decisions=2)
+        assert "loads 16x ▸decisions 2x" in bar_of(pilot)
+        waits = next(index for index in range(WHOLE.last) if not WHOLE.clock.is_reading(WHOLE.clock.offsets[index]))
+        source.step(waits - source.index)
+        assert not source.reading
+        await pilot.press("minus", "minus")
+        await pilot.pause()
+        assert source.speeds == Speeds(loads=4, decisions=2)
+        assert "▸loads 4x  decisions 2x" in bar_of(pilot)
+        await pilot.press(*["plus"] * 20)
+        assert source.speeds.loads == SPEEDS[-1]
+        await pilot.press(*["minus"] * 20)
+        assert source.speeds.loads == SPEEDS[0]
+
+
+def bar_of(pilot: Pilot[None]) -> str:
+    return texts(pilot.app)[-3]  # type: ignore[arg-type]
+
+
+async def test_one_experiment_is_followed(tmp_path: Path) -> None:
+    source = standing(tmp_path, WHOLE.last)
+    trail = WHOLE.trail(None, "slow")
+    async with TunebotApp(source, ReplayScreen).run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        board = pilot.app.screen.query_one(Board)
+        while board.cursor != "slow":
+            await pilot.press("down")
+        assert f"decision {len(WHOLE.trail(DECISIONS).marks)} of" in bar_of(pilot)
+        await pilot.press("f")
+        await pilot.pause()
+        assert source.following == "slow" and f"follows slow {len(trail.marks)}/{len(trail.marks)}" in bar_of(pilot)
+        for mark in reversed(trail.marks):
+            assert await at(pilot, source, "[") == mark.index
+            assert f"{trail.marks.index(mark) + 1}/{len(trail.marks)}: {mark.word}" in bar_of(pilot)
+        assert await at(pilot, source, "}") == trail.marks[-1].index, "its own verdict is the next one"
+        assert await at(pilot, source, "}") == trail.marks[-1].index, "and there is no other"
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not source.following and "decision" in bar_of(pilot)
+        await pilot.press("f", "f")
+        await pilot.pause()
+        assert not source.following, "the same key lets go"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_it_opens_at_a_time_paused_with_the_cursor_on_who_is_followed(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    clock = Clock()
+    source = replayed(tmp_path, clock)
+    index = next(mark.index for mark in WHOLE.trail(VERDICTS, "slow").marks)
+    time = WHOLE.times[index] + 0.25
+    source.follow("slow")
+    source.open_at(time)
+    async with TunebotApp(source, ReplayScreen).run_test(size=size) as pilot:
+        await pilot.pause()
+        clock.time += 60.0
+        assert source.now() == pytest.approx(time) and source.index == WHOLE.index_at(time)
+        assert pilot.app.screen.query_one(Board).cursor == "slow"
+        assert "‖ paused" in bar_of(pilot) and "slow" in bar_of(pilot)
+
+
+async def test_what_could_not_be_read_stands_above(tmp_path: Path) -> None:
+    source = ReplaySource(WHOLE, tmp_path, str, Clock(), trouble="journal.jsonl:31: the record is damaged")
+    async with TunebotApp(source, ReplayScreen).run_test() as pilot:
+        await pilot.pause()
+        assert "journal.jsonl:31" in texts(pilot.app)[0]  # type: ignore[arg-type]
 
 
 async def test_a_click_on_the_track_goes_there(tmp_path: Path) -> None:
@@ -144,7 +217,7 @@ async def test_a_click_on_the_track_goes_there(tmp_path: Path) -> None:
         width = pilot.app.screen.query_one(ScrubBar).content_size.width
         await pilot.click(ScrubBar, offset=(1 + width // 2, 1))
         assert source.fraction == pytest.approx((width // 2) / (width - 1))
-        assert source.index == WHOLE.index_played(source.fraction * WHOLE.playing_s)
+        assert source.index == WHOLE.clock.index_at(source.fraction * WHOLE.clock.whole_s)
         before = source.index
         await pilot.click(ScrubBar, offset=(5, 0))
         assert source.index == before, "the line above the track is no track"
@@ -157,7 +230,7 @@ async def test_the_cursor_of_the_board_stays_while_it_plays(tmp_path: Path) -> N
         await pilot.pause()
         await pilot.press("down", "down")
         chosen = [text for text in texts(pilot.app) if "❯" in text]  # type: ignore[arg-type]
-        clock.time += WHOLE.playing_s
+        clock.time += WHOLE.clock.whole_s
         source.now()
         pilot.app.refresh_state()  # type: ignore[attr-defined]
         await pilot.pause()
@@ -182,9 +255,13 @@ async def test_nothing_can_be_changed(tmp_path: Path) -> None:
 def test_it_plays_by_its_clock(tmp_path: Path) -> None:
     clock = Clock()
     source = replayed(tmp_path, clock)
-    source.pace(-9)
-    clock.time = 3.0
-    assert source.now() == pytest.approx(WHOLE.time_played(WHOLE.index_played(3.0), 3.0))
+
+    def shown(offset: float) -> float:
+        return WHOLE.clock.time_at(WHOLE.clock.index_at(offset), offset)
+
+    clock.time = 1.0
+    offset = WHOLE.clock.played_on(0.0, 1.0, USUAL)
+    assert source.now() == pytest.approx(shown(offset)) and offset > 0
     source.toggle()
     clock.time = 50.0
     stood = source.now()
@@ -193,7 +270,22 @@ def test_it_plays_by_its_clock(tmp_path: Path) -> None:
     source.toggle()
     source.pace(2)
     clock.time = 61.0
-    assert source.now() == pytest.approx(WHOLE.time_played(WHOLE.index_played(7.0), 7.0))
+    assert source.now() == pytest.approx(shown(WHOLE.clock.played_on(offset, 1.0, source.speeds)))
+    assert source.speeds != USUAL
+
+
+def test_a_decision_stays_for_a_person_to_read(tmp_path: Path) -> None:
+    clock = Clock()
+    source = replayed(tmp_path, clock)
+    mark = WHOLE.trail(VERDICTS).marks[0]
+    source.seek(0.0)
+    source.jump(WHOLE.trail(VERDICTS), forward=True)
+    clock.time += READING_S - 0.1
+    source.now()
+    assert source.index == mark.index and source.playing
+    clock.time += 0.2
+    source.now()
+    assert source.index > mark.index
 
 
 def test_the_version_grows_with_every_change(tmp_path: Path) -> None:
@@ -208,7 +300,7 @@ def test_the_version_grows_with_every_change(tmp_path: Path) -> None:
 
 
 def test_events_of_one_moment_can_be_stepped_through(tmp_path: Path) -> None:
-    same = next(i for i in range(1, WHOLE.last) if WHOLE.offsets[i] == WHOLE.offsets[i + 1])
+    same = next(i for i in range(1, WHOLE.last) if WHOLE.clock.offsets[i] == WHOLE.clock.offsets[i + 1])
     source = standing(tmp_path, same)
     source.now()
     assert source.index == same
@@ -227,3 +319,4 @@ def test_the_bar_fits_its_width(tmp_path: Path, width: int) -> None:
         assert len(lines) == 2 and lines[1].cell_length == width
         if width >= 78:
             assert lines[0].cell_length == width and "replay" in lines[0].plain
+            assert "loads 16x" in lines[0].plain and "decisions 1x" in lines[0].plain

@@ -291,15 +291,11 @@ async def test_the_bell_rings_once_for_what_is_new() -> None:
         assert s.bells == 1
 
 
-@pytest.mark.parametrize("by", ["key", "environment"])
-async def test_the_bell_can_be_turned_off(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if by == "environment":
-        monkeypatch.setenv("TUNEBOT_BELL", "0")
+async def test_the_bell_can_be_turned_off() -> None:
     book = playbook({"id": "base", "research": [{"ask": "Does it fit?"}]})
     async with shown(Session(book).begin()) as s:
-        if by == "key":
-            await s.press("B")
-            assert s.told == ["the bell is off"]
+        await s.press("B")
+        assert s.told == ["the bell is off"]
         gone = Finding(summary="set ANTHROPIC_API_KEY")
         s.session.give(ev.TaskFinished(at=s.session.at, task="base/1", status="needs-key", finding=gone))
         await s.drawn()

@@ -32,6 +32,7 @@ def session(number: int, standing: Standing = "completed", name: str = "kimi") -
         best="ep-plain",
         value="101.2 ±0.9 tok/s",
         change="+13.1 %",
+        command="NCCL_P2P_LEVEL=SYS python3 -m sglang.launch_server --ep-size 8",
         problem="logs/x/journal.jsonl:3: the record is damaged" if standing == "unreadable" else "",
     )
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.servers import KINDS
+from agent.sim.effects import Fail
 from agent.sim.failures import rank_traceback
-from agent.sim.world import Fail
 from agent.watch.outcome import Diagnosis
 from agent.watch.watch import LoadWatch
 

@@ -3,7 +3,17 @@
 from tui.dialogs.ask import AskDialog
 from tui.dialogs.confirm import ConfirmDialog
 from tui.dialogs.grep import GrepDialog
-from tui.dialogs.new import NewDialog
+from tui.dialogs.line import LineDialog
+from tui.dialogs.new import ChangeDialog, NewDialog
 from tui.dialogs.quit import DetachDialog, QuitDialog
 
-__all__ = ["AskDialog", "ConfirmDialog", "DetachDialog", "GrepDialog", "NewDialog", "QuitDialog"]
+__all__ = [
+    "AskDialog",
+    "ChangeDialog",
+    "ConfirmDialog",
+    "DetachDialog",
+    "GrepDialog",
+    "LineDialog",
+    "NewDialog",
+    "QuitDialog",
+]

@@ -17,9 +17,19 @@ from tui.widgets.diff import draw_flags
 from tui.widgets.findings import draw_tasks
 from tui.widgets.keys import Keys
 from tui.widgets.numbers import draw_numbers
-from tui.widgets.outcome import draw_dead_end, draw_remarks, draw_steps, draw_text, draw_verdicts, word_of
+from tui.widgets.outcome import (
+    draw_dead_end,
+    draw_expected,
+    draw_notes,
+    draw_remarks,
+    draw_steps,
+    draw_text,
+    draw_verdicts,
+    word_of,
+)
 from tui.widgets.sections import Drawn, Section
 from tui.widgets.timeline import draw_loads
+from tui.widgets.usual import draw_against
 
 
 class DetailsScreen(StateScreen):
@@ -40,13 +50,18 @@ class DetailsScreen(StateScreen):
         self._title: Drawn[tuple[Details, str]] = Drawn(_title, classes="title")
         self._sections: dict[str, Section[Any]] = {
             "why": Section("Why", draw_text),
+            "notes": Section("Notes", draw_notes),
             "verdicts": Section("Verdict", draw_verdicts),
+            "expected": Section("Expected", draw_expected),
             "dead_end": Section("Dead end", draw_dead_end),
+            "known": Section("Known from an earlier session", draw_remarks),
+            "strategy": Section("Strategy", draw_remarks),
             "flags": Section("Flags", draw_flags),
             "env": Section("Environment", draw_flags),
             "measured": Section("Measurements", draw_numbers),
             "guard": Section("Guard", draw_remarks),
             "loads": Section("Load", draw_loads),
+            "against": Section("Load against earlier ones", draw_against),
             "preflights": Section("Preflights", draw_tasks),
             "research": Section("Research", draw_tasks),
             "steps": Section("Prepare", draw_steps),

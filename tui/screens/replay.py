@@ -1,21 +1,26 @@
 """The run screen of a recorded session: the same picture, with a scrub bar and the keys that move it."""
 
-from collections.abc import Collection
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import Binding, BindingType
 
-from agent.replay import MarkKind
+from agent.review.marks import Trail
 from tui.replay_source import PHASES, VERDICTS, ReplaySource
 from tui.screens.run import RunScreen
+from tui.widgets.board import Board
 from tui.widgets.keys import Keys
 from tui.widgets.scrub import ScrubBar
 
-_EVENT, _PHASE, _VERDICT, _SPEED = (
-    Binding.Group(name, compact=True) for name in ("event", "phase", "verdict", "speed")
+if TYPE_CHECKING:
+    from tui.app import TunebotApp
+
+_EVENT, _DECISION, _PHASE, _VERDICT, _SPEED = (
+    Binding.Group(name, compact=True) for name in ("event", "decision", "phase", "verdict", "speed")
 )
 
-_LIVE_ONLY = frozenset({"ask", "grep", "new", "skip", "retry", "pause", "end"})
+_LIVE_ONLY = frozenset(
+    {"ask", "grep", "new", "edit", "reorder", "dead_end", "note", "todo", "tick", "skip", "retry", "pause", "end"}
+)
 """Actions of the run screen that hand in an event."""
 
 
@@ -24,8 +29,26 @@ class ReplayScreen(RunScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "play", "play", id="replay.play"),
-        Binding("left", "step(-1)", "back to the event before", key_display="←", group=_EVENT, id="replay.back"),
-        Binding("right", "step(1)", "on to the next event", key_display="→", group=_EVENT, id="replay.forward"),
+        Binding("left", "event(-1)", "back to the event before", key_display="←", group=_EVENT, id="replay.back"),
+        Binding("right", "event(1)", "on to the next event", key_display="→", group=_EVENT, id="replay.forward"),
+        Binding(
+            "left_square_bracket",
+            "decision(False)",
+            "back to the decision before",
+            key_display="[",
+            group=_DECISION,
+            id="replay.decision-back",
+        ),
+        Binding(
+            "right_square_bracket",
+            "decision(True)",
+            "on to the next decision",
+            key_display="]",
+            group=_DECISION,
+            id="replay.decision",
+        ),
+        Binding("f", "follow", "follow", id="replay.follow"),
+        Binding("escape", "let_go", "follow all again", show=False, id="replay.let-go"),
         Binding(
             "comma,shift+left",
             "phase(False)",
@@ -65,9 +88,13 @@ class ReplayScreen(RunScreen):
     def on_mount(self) -> None:
         """Add the bar above the footer."""
         self.mount(ScrubBar(self.replay), before=self.query_one(Keys))
+        if self.replay.following:
+            self.query_one(Board).cursor = self.replay.following
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What would change a session has no key here."""
+        if action == "let_go":
+            return bool(self.replay.following)
         return action not in _LIVE_ONLY and super().check_action(action, parameters)
 
     def action_play(self) -> None:
@@ -75,21 +102,39 @@ class ReplayScreen(RunScreen):
         self.replay.toggle()
         self._follow()
 
-    def action_step(self, events: int) -> None:
+    def action_event(self, events: int) -> None:
         """One event on or back."""
         self.replay.step(events)
         self._follow()
 
+    def action_decision(self, forward: bool) -> None:
+        """The next or previous decision, or moment of the experiment that is followed."""
+        self._jump(self.replay.trail, forward)
+
     def action_phase(self, forward: bool) -> None:
         """The next or previous phase of a load."""
-        self._jump(PHASES, forward)
+        self._jump(self.replay.recording.trail(PHASES, self.replay.following), forward)
 
     def action_verdict(self, forward: bool) -> None:
         """The next or previous verdict, dead ends among them."""
-        self._jump(VERDICTS, forward)
+        self._jump(self.replay.recording.trail(VERDICTS, self.replay.following), forward)
+
+    def action_follow(self) -> None:
+        """Go only through what became of the experiment under the cursor, or through all again."""
+        name = self._chosen()
+        if not name or name == self.replay.following:
+            self.action_let_go()
+            return
+        self.replay.follow(name)
+        self._follow()
+
+    def action_let_go(self) -> None:
+        """Go through all that happened again."""
+        self.replay.follow("")
+        self._follow()
 
     def action_pace(self, steps: int) -> None:
-        """Faster or slower."""
+        """Faster or slower: loads while one waits, decisions while one is shown."""
         self.replay.pace(steps)
         self._follow()
 
@@ -98,12 +143,12 @@ class ReplayScreen(RunScreen):
         self.replay.seek(fraction)
         self._follow()
 
-    def _jump(self, kinds: Collection[MarkKind], forward: bool) -> None:
-        if not self.replay.jump(kinds, forward):
+    def _jump(self, trail: Trail, forward: bool) -> None:
+        if not self.replay.jump(trail, forward):
             self.app.bell()
         self._follow()
 
     def _follow(self) -> None:
         # A key answers at once, not at the next frame.
-        self.show(self.source.state, self.source.now())
+        cast("TunebotApp", self.app).refresh_state()
         self.query_one(ScrubBar).follow()

@@ -8,17 +8,17 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import Screen
 
 from agent.core import events as ev
 from agent.core.actions import cannot_retry, cannot_skip, launch_to_end, question_for_next
 from agent.core.state import Launch, State
 from agent.core.views.background import background_view
 from agent.core.views.board import board_view
+from agent.core.views.dead_ends import known_short
 from agent.core.views.panels import header_view, launch_name, server_view
-from agent.text import one_line
-from tui.screens.base import StateScreen
+from agent.core.views.strategy import strategy_title
 from tui.screens.log import failure_line
+from tui.screens.steering import SteeringScreen
 from tui.widgets.background import BackgroundPanel
 from tui.widgets.board import Board
 from tui.widgets.header import Header
@@ -27,7 +27,7 @@ from tui.widgets.log_pane import LogPane
 from tui.widgets.server import ServerPanel
 
 
-class RunScreen(StateScreen):
+class RunScreen(SteeringScreen):
     """What one sits in front of."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012  (Textual's own declaration)
@@ -39,13 +39,22 @@ class RunScreen(StateScreen):
         Binding("g", "grep", "grep", id="run.grep"),
         Binding("n", "new", "new", id="run.new"),
         Binding("i", "idea", "next idea", show=False, id="run.idea"),
+        Binding("E", "edit", "change", show=False, id="run.edit"),
+        Binding("J", "reorder(1)", "later", show=False, id="run.later"),
+        Binding("K", "reorder(-1)", "sooner", show=False, id="run.sooner"),
         Binding("s", "skip", "skip", id="run.skip"),
+        Binding("d", "dead_end", "dead end", show=False, id="run.dead-end"),
+        Binding("m", "note", "note", show=False, id="run.note"),
+        Binding("t", "todo", "to do", show=False, id="run.todo"),
+        Binding("space", "tick", "tick off", show=False, id="run.tick"),
         Binding("r", "retry", "retry", id="run.retry"),
         Binding("p", "pause", "pause", id="run.pause"),
         Binding("e", "end", "end launch", id="run.end"),
         Binding("l", "log", "log", id="run.log"),
+        Binding("c", "compare", "compare", id="run.compare"),
         Binding("v", "research", "research", id="run.research"),
         Binding("y", "needs", "needs you", id="run.needs"),
+        Binding("x", "dead_ends", "dead ends", show=False, id="run.dead-ends"),
         Binding("b", "swap", "background/log", show=False, id="run.swap"),
         Binding("q", "leave", "leave", id="run.leave"),
     ]
@@ -66,7 +75,10 @@ class RunScreen(StateScreen):
     def show(self, state: State, now: float) -> None:
         """Draw all parts."""
         self.query_one(Header).show(replace(header_view(state, now), role=self._role()))
-        self.query_one(Board).show(board_view(state))
+        board = self.query_one(Board)
+        board.show(board_view(state))
+        board.name_strategy(strategy_title(state))
+        board.name_known(known_short(state))
         server = self.query_one(ServerPanel)
         server.make_room(len(state.host.gpus))
         server.show(server_view(state, now, self.source.gpus))
@@ -101,11 +113,23 @@ class RunScreen(StateScreen):
         if name := self._chosen():
             self.app.push_screen(DetailsScreen(name))
 
+    def action_compare(self) -> None:
+        """What was measured, beside each other."""
+        from tui.screens.compare import CompareScreen
+
+        self.app.push_screen(CompareScreen())
+
     def action_research(self) -> None:
         """All findings."""
         from tui.screens.research import ResearchScreen
 
         self.app.push_screen(ResearchScreen())
+
+    def action_dead_ends(self) -> None:
+        """The dead ends that are known, of this session and of earlier ones."""
+        from tui.screens.dead_ends import DeadEndsScreen
+
+        self.app.push_screen(DeadEndsScreen())
 
     def action_needs(self) -> None:
         """What waits for a person."""
@@ -192,30 +216,6 @@ class RunScreen(StateScreen):
                 self._tell("that launch has ended already")
 
         return end
-
-    def _ask_for(self, dialog: Screen[ev.Event | None]) -> None:
-        def hand_in(event: ev.Event | None) -> None:
-            if event is not None:
-                self.source.submit(event)
-
-        self.app.push_screen(dialog, hand_in)
-
-    def _chosen(self) -> str | None:
-        return self.query_one(Board).cursor
-
-    def _may_change(self, refusal: str | None = None) -> bool:
-        """Whether an action applies; says so if it does not."""
-        state = self.source.state
-        if self.source.read_only:
-            refusal = self.source.read_only
-        elif state.interrupted or state.ending:
-            refusal = "the session is ending"
-        if refusal:
-            self._tell(refusal)
-        return not refusal
-
-    def _tell(self, text: str) -> None:
-        self.notify(one_line(text), timeout=4, markup=False)
 
 
 def _launch_to_follow(state: State) -> Launch | None:

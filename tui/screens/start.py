@@ -1,7 +1,7 @@
-"""The start screen: the playbooks to run, the sessions to review, to go on with and to attach to."""
+"""The start screen: the playbooks to run, the machines to run them on, the sessions to review or to go on with."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar, Literal
@@ -14,27 +14,34 @@ from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from agent.core.views.entries import (
-    STANDING_GLYPHS,
-    PlaybookEntry,
-    SessionEntry,
-    Standing,
-    best_text,
-    playbook_text,
-    review_text,
-)
+from agent.core.scope import KnownDeadEnd
+from agent.core.views.dead_ends import remembered
+from agent.core.views.entries import HostAnswer, HostEntry, PlaybookEntry, SessionEntry, Standing, playbook_text
 from agent.text import one_line
-from tui.content import MUTED, cut, plain, row
+from tui.content import MUTED, plain, row
 from tui.widgets.keys import Keys
+from tui.widgets.start_lines import about_host, about_playbook, about_session, host_line, playbook_line, session_line
 
-Entry = PlaybookEntry | SessionEntry
+Entry = PlaybookEntry | HostEntry | SessionEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts:
+    """The machines at hand. `ask` finds out whether one can be used; `known` are the dead ends that its history has.
+
+    Nothing is connected to before `ask` is called.
+    """
+
+    entries: Sequence[HostEntry] = ()
+    ask: Callable[[str], Awaitable[HostAnswer]] | None = None
+    known: Callable[[str], Sequence[KnownDeadEnd]] = lambda name: ()
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What a person chose, and what is to be done with it: to open is to run a playbook or to review a session."""
 
-    entry: Entry
+    entry: PlaybookEntry | SessionEntry
     what: Literal["open", "resume", "attach"] = "open"
 
 
@@ -43,24 +50,12 @@ _RESUMABLE: frozenset[Standing] = frozenset({"not ended", "interrupted", "target
 AT_A_TIME = 8
 """Sessions that are summarised before the list grows by them."""
 
-_MIDDLE, _WIDE = 84, 116
-"""Cells from which on a session's line has its change, and then the best experiment too."""
-
-_STYLES: dict[Standing, str] = {
-    "completed": "$text-success",
-    "interrupted": "$text-warning",
-    "target-lost": "$text-error",
-    "running": "$text-primary",
-    "not ended": "$text-warning",
-    "unreadable": "$text-error",
-}
-
 
 class Entries(OptionList):
-    """One list with two headings; j and k move as the arrows do."""
+    """One list with headings; j and k move as the arrows do."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "select", "run or review", id="start.choose"),
+        Binding("enter", "select", "run, ask, review", id="start.choose"),
         Binding("j", "cursor_down", show=False, id="start.down"),
         Binding("k", "cursor_up", show=False, id="start.up"),
     ]
@@ -88,28 +83,42 @@ class StartScreen(Screen[Choice]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "resume", "resume", id="start.resume"),
         Binding("a", "attach", "attach", id="start.attach"),
+        Binding("y", "copy", "copy command", id="start.copy"),
+        Binding("x", "dead_ends", "dead ends", id="start.dead-ends"),
         Binding("q,escape", "app.quit", "quit", key_display="q", id="start.quit"),
     ]
     DEFAULT_CSS = """
     StartScreen {
         #title { height: 2; padding: 0 1; }
-        #about { height: 4; padding: 0 1; background: $surface; text-wrap: nowrap; text-overflow: ellipsis; }
+        #about { height: 5; padding: 0 1; background: $surface; text-wrap: nowrap; text-overflow: ellipsis; }
     }
     """
 
-    def __init__(self, playbooks: Sequence[PlaybookEntry], sessions: Iterator[SessionEntry], chosen: str = "") -> None:
+    def __init__(
+        self,
+        playbooks: Sequence[PlaybookEntry],
+        sessions: Iterator[SessionEntry],
+        chosen: str = "",
+        hosts: Hosts | None = None,
+    ) -> None:
         """`sessions` may be slow: it is drawn from beside the loop. `chosen` is the file or folder to begin at."""
         super().__init__()
         self._playbooks = playbooks
+        self._hosts = hosts or Hosts()
         self._sessions = sessions
         self._chosen = chosen
+        self._asked: set[str] = set()
+        self._answers: dict[str, HostAnswer] = {}
         self._entries: dict[str, Entry] = {}
         self._front: Entry | None = None
 
     def compose(self) -> ComposeResult:
         """Its parts."""
         yield Static(
-            row(plain("tunebot", "bold"), plain("   run a playbook; review a session, or go on with it", MUTED)),
+            row(
+                plain("tunebot", "bold"),
+                plain("   run a playbook; ask a target; review a session, or go on with it", MUTED),
+            ),
             id="title",
         )
         yield Entries(id="entries")
@@ -121,6 +130,9 @@ class StartScreen(Screen[Choice]):
         entries = self.query_one(Entries)
         entries.add_option(Option("PLAYBOOKS", disabled=True))
         self._add(self._playbooks)
+        if self._hosts.entries:
+            entries.add_options([None, Option("TARGETS", disabled=True)])
+            self._add(self._hosts.entries)
         entries.add_options([None, Option("SESSIONS", disabled=True)])
         entries.highlighted = 1 if self._playbooks else None
         entries.focus()
@@ -145,7 +157,7 @@ class StartScreen(Screen[Choice]):
         entry = self._entries.get(event.option_id or "")
         if entry is not None:
             self._front = entry
-            self.query_one("#about", Static).update(_about(entry))
+            self.query_one("#about", Static).update(self._about(entry))
             self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -156,6 +168,10 @@ class StartScreen(Screen[Choice]):
                 return standing in _RESUMABLE
             case "attach":
                 return standing == "running"
+            case "copy":
+                return isinstance(self._front, SessionEntry) and bool(self._front.command)
+            case "dead_ends":
+                return bool(self._kept()) and (not isinstance(self._front, HostEntry) or self._front.dead_ends > 0)
             case _:
                 return True
 
@@ -167,9 +183,42 @@ class StartScreen(Screen[Choice]):
         """Attach to the session under the cursor, which runs."""
         self._choose("attach")
 
+    def action_copy(self) -> None:
+        """Hand the command that launches the best of the session under the cursor to the terminal's clipboard."""
+        if isinstance(self._front, SessionEntry):
+            self.app.copy_to_clipboard(self._front.command)
+            self.notify("the best launch command is in the clipboard", markup=False)
+
+    def action_dead_ends(self) -> None:
+        """The dead ends that are known on the machine under the cursor, or on that of the session."""
+        from tui.screens.known import KnownScreen
+
+        kept = self._kept()
+        self.app.push_screen(KnownScreen(one_line(kept), remembered(self._hosts.known(kept))))
+
+    def _kept(self) -> str:
+        """The name that the history has of the machine under the cursor; empty where it keeps nothing."""
+        return "" if self._front is None or isinstance(self._front, PlaybookEntry) else self._front.kept
+
     def _choose(self, what: Literal["resume", "attach"]) -> None:
-        if self._front is not None:
+        if isinstance(self._front, SessionEntry):
             self.dismiss(Choice(self._front, what))
+
+    @work
+    async def ask(self, host: HostEntry) -> None:
+        """Find out whether a machine can be used; its line says so as soon as it answers."""
+        if self._hosts.ask is None or (host.name in self._asked and host.name not in self._answers):
+            return
+        self._asked.add(host.name)
+        self._answers.pop(host.name, None)
+        self._redraw(host)
+        self._answers[host.name] = await self._hosts.ask(host.name)
+        self._redraw(host)
+
+    def _redraw(self, entry: Entry) -> None:
+        self.query_one(Entries).replace_option_prompt(key_of(entry), self._line(entry))
+        if entry is self._front:
+            self.query_one("#about", Static).update(self._about(entry))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Choose it: a key or a click."""
@@ -178,6 +227,8 @@ class StartScreen(Screen[Choice]):
             return
         if isinstance(entry, PlaybookEntry) and entry.problems:
             self.notify(one_line(playbook_text(entry)), severity="warning", markup=False)
+        elif isinstance(entry, HostEntry):
+            self.ask(entry)
         elif isinstance(entry, SessionEntry) and entry.standing == "unreadable":
             self.notify(one_line(entry.problem), severity="warning", markup=False)
         else:
@@ -195,51 +246,28 @@ class StartScreen(Screen[Choice]):
     def _line(self, entry: Entry) -> Content:
         # An option has a padding of one cell at each side; the list has a scroll bar.
         width = self.app.size.width - 3
-        return _playbook_line(entry, width) if isinstance(entry, PlaybookEntry) else _session_line(entry, width)
+        match entry:
+            case PlaybookEntry():
+                return playbook_line(entry, width)
+            case HostEntry():
+                return host_line(entry, self._answers.get(entry.name), entry.name in self._asked, width)
+        return session_line(entry, width)
+
+    def _about(self, entry: Entry) -> Content:
+        match entry:
+            case PlaybookEntry():
+                return about_playbook(entry)
+            case HostEntry():
+                answer, asked = self._answers.get(entry.name), entry.name in self._asked
+                return about_host(entry, answer, asked, self.app.size.width - 2)
+        return about_session(entry)
 
 
 def key_of(entry: Entry) -> str:
     """What tells an entry from all others."""
-    return f"playbook {entry.file}" if isinstance(entry, PlaybookEntry) else f"session {entry.folder}"
-
-
-def _playbook_line(entry: PlaybookEntry, width: int) -> Content:
-    glyph = plain("! ", "$text-warning") if entry.problems else plain("▶ ", "$text-primary")
-    file = 40 if width >= _WIDE else 26
-    rest = playbook_text(entry) + (" · ships with tunebot" if entry.shipped else "")
-    return row(glyph, _cell(entry.file, file), "  ", plain(cut(rest, width - file - 4), MUTED))
-
-
-def _session_line(entry: SessionEntry, width: int) -> Content:
-    wide = width >= _WIDE
-    spare = max(0, width - _WIDE)
-    name, best = (24 + min(spare, 16), 17 + min(max(0, spare - 16), 16)) if wide else (20, 0)
-    standing = plain(f"{STANDING_GLYPHS[entry.standing]} {entry.standing:<11}", _STYLES[entry.standing])
-    # The year is the first to go where there is little room.
-    when = f"{entry.when:<16}" if wide else f"{entry.when[5:]:<11}"
-    parts: list[str | Content] = [standing, "  ", plain(when, MUTED), "  ", _cell(entry.name, name)]
-    parts.append(f"{entry.value:>20}" if wide else f"{entry.value:>19}")
-    if width >= _MIDDLE:
-        parts.append(f"{entry.change:>9}")
-    if wide:
-        parts += ["  ", _cell(entry.best, best), "  "]
-        parts.append(plain("SIMULATED" if entry.simulated else cut(entry.host, 9), MUTED))
-    else:
-        parts.append(plain(" sim" if entry.simulated else "", MUTED))
-    return row(*parts)
-
-
-def _cell(text: str, width: int) -> str:
-    short = cut(text, width)
-    return short + " " * (width - plain(short).cell_length)
-
-
-def _about(entry: Entry) -> Content:
-    if isinstance(entry, PlaybookEntry):
-        name, counted, text, best = entry.name, "", playbook_text(entry), ""
-        where = "ships with tunebot" if entry.shipped else entry.file
-    else:
-        counted = f"  {entry.ended} of {entry.experiments} experiments ended" if entry.experiments else ""
-        name, text, best, where = entry.name, review_text(entry), best_text(entry), entry.folder
-    head = row(plain(name, "bold"), plain(counted, MUTED))
-    return row(head, f"\n{text}\n", f"best: {best}\n" if best else "", plain(where, MUTED))
+    match entry:
+        case PlaybookEntry():
+            return f"playbook {entry.file}"
+        case HostEntry():
+            return f"host {entry.name}"
+    return f"session {entry.folder}"

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from agent.core.views.board import BoardRow, Section
-from tui.content import MUTED, fit, fit_right, plain, row, toned
+from tui.content import MUTED, cut, fit, fit_right, plain, row, toned
 
 _LEAST_ID = 14
 _LEAST_TEXT = 12
@@ -52,7 +52,9 @@ class Board(ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self) -> None:
         super().__init__()
         self.border_title = "Board"
+        self._strategy = ""
         self.cursor: str | None = None
+        self._known = ""
         self._sections: tuple[Section, ...] = ()
         self._lines: list[Section | BoardRow] = []
         self._columns = Columns(id=0, word=0, value=0, spread=0, change=0, text=0)
@@ -74,8 +76,32 @@ class Board(ScrollView, can_focus=True, inherit_bindings=False):
         if seen:
             self._scroll_to_cursor()
 
+    @property
+    def todo(self) -> int | None:
+        """The number of the words under the cursor; None where an experiment is there, or nothing."""
+        line = self._line_of(self.cursor)
+        under = self._lines[line] if line is not None else None
+        return under.todo if isinstance(under, BoardRow) else None
+
+    def name_strategy(self, strategy: str) -> None:
+        """Say in the frame which strategy is tried, and which were given up."""
+        if strategy != self._strategy:
+            self._strategy = strategy
+            self._entitle()
+
+    def _entitle(self) -> None:
+        title = " · ".join(filter(None, ("Board", self._strategy)))
+        self.border_title = plain(cut(title, max(len("Board"), self.size.width - 2)))
+
+    def name_known(self, text: str) -> None:
+        """What is known of earlier sessions on this host, at the foot of the board."""
+        if text != self._known:
+            self._known = text
+            self.border_subtitle = plain(text)
+
     def on_resize(self) -> None:
-        """Measure the columns anew."""
+        """Measure the columns and the frame anew."""
+        self._entitle()
         self._lay_out()
         self._scroll_to_cursor()
 
@@ -169,9 +195,14 @@ class Board(ScrollView, can_focus=True, inherit_bindings=False):
     def _row(self, line: BoardRow) -> Content:
         sizes = self._columns
         chosen = line.experiment == self.cursor
-        name = fit(line.experiment, sizes.id)
+        if line.todo is not None:
+            return self._under(row("❯" if chosen else " ", toned(f"{line.glyph} {line.text}", line.tone)), chosen)
+        name = _named(line, sizes.id)
         head = row("❯" if chosen else " ", toned(f"{line.glyph} ", line.tone), plain(name, "bold" if chosen else ""))
-        content = row(head, " ", *self._tail(line, sizes)).truncate(self._width, pad=True)
+        return self._under(row(head, " ", *self._tail(line, sizes)), chosen)
+
+    def _under(self, content: Content, chosen: bool) -> Content:
+        content = content.truncate(self._width, ellipsis=True, pad=True)
         if not chosen:
             return content
         return content.stylize("on $block-cursor-blurred-background" if not self.has_focus else "on $primary-muted")
@@ -193,10 +224,21 @@ class Board(ScrollView, can_focus=True, inherit_bindings=False):
         return cells
 
 
+_NOTED = " ✎"
+
+
+def _named(line: BoardRow, width: int) -> str:
+    """The name of a row in `width` cells; the mark of a note stays where the name is cut."""
+    if not line.noted:
+        return fit(line.experiment, width)
+    return fit(cut(line.experiment, max(0, width - len(_NOTED))) + _NOTED, width)
+
+
 def columns(rows: Sequence[BoardRow], width: int) -> Columns:
     """The columns of a board in `width` cells: names give way first, then intervals; reasons take what is left."""
     measured = [line for line in rows if line.value]
-    longest = max((len(line.experiment) for line in rows), default=0)
+    names = (len(line.experiment) + len(_NOTED) * line.noted for line in rows if line.todo is None)
+    longest = max(names, default=0)
     word = max((len(line.word) for line in rows), default=0)
     value = max((len(line.value) for line in measured), default=0)
     spread = max((len(line.spread) for line in measured), default=0)

@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from tui.content import plain, row
 
-_SPARED = ("end", "research", "needs")
+_SPARED = ("end", "compare", "research", "needs")
 """Actions whose keys are left out where not everything fits."""
 
 
@@ -84,6 +84,8 @@ class Keys(Static):
             name = binding.group or binding.action
             sign = self.app.get_key_display(binding)
             if binding.group and name in items:
+                if sign in items[name].sign:
+                    continue
                 sign = items[name].sign + sign
             elif name in items:
                 continue

@@ -104,6 +104,7 @@ def _proposal(need: Proposal, width: int) -> Content:
     title = f"a language model proposes {one_line(need.experiment)}, on top of {one_line(need.based_on)}"
     told = [("on", plain(one_line(need.target))), ("approval", plain(need.digest, "bold"))]
     told += [("why", plain(one_line(need.why, 600)))] if need.why else []
+    told += [("expected", plain(one_line(need.expected, 600)))] if need.expected else []
     made = [hang(Content(""), plain(title, "bold"), width), Content(""), facts(told, width), Content("")]
     for name, before, after in need.changes:
         made += [_setting("-", name, before, "$text-error", width)] if before is not None else []

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agent.core.state import State, TaskState
 from agent.core.views.panels import Tone, short_duration
+from agent.core.views.tasks import told_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ _OUTCOMES: dict[str, tuple[str, Tone, str]] = {
 def _task_text(task: TaskState) -> tuple[str, Tone, str]:
     if task.status is None:
         return "◐", "busy", task.action or "running"
-    summary = task.finding.summary if task.finding else ""
+    summary = told_of(task) if task.finding else ""
     outcome = task.finding.outcome if task.finding and task.status == "done" else None
     if task.status == "done" and outcome is None:
         return "✔", "good", summary or "done"

@@ -8,6 +8,7 @@ from statistics import fmean
 from agent.core.relaunch import about
 from agent.core.state import ExperimentState, Launch, LaunchStage, Stage, State
 from agent.core.verdict import counted, interval95, objective_values
+from agent.core.views.expected import best_of
 from agent.playbook.metrics import unit_of
 
 
@@ -20,6 +21,9 @@ class Place(StrEnum):
     RESULTS = "RESULTS"
     DEAD_ENDS = "DEAD ENDS"
 
+
+BY_HAND = "by hand"
+"""The word of what a person made a dead end."""
 
 GLYPHS = {
     "now": "●",
@@ -34,6 +38,7 @@ GLYPHS = {
     "worse": "▼",
     "failed": "✖",
     "ruled-out": "✖",
+    BY_HAND: "✖",
 }
 
 
@@ -84,18 +89,26 @@ def change_text(state: State, experiment: ExperimentState) -> str:
 
 
 def board(state: State) -> tuple[Row, ...]:
-    """All experiments, each in its place; within a place in the order of the playbook."""
-    rows = [_row(state, experiment) for experiment in state.experiments.values()]
+    """All experiments, each in its place; within a place in the order of the playbook.
+
+    Of proposals those come first that could gain most.
+    """
     order = list(Place)
-    return tuple(sorted(rows, key=lambda row: order.index(row.place)))
+
+    def rank(row: Row) -> tuple[int, float]:
+        best = best_of(state, state.experiments[row.experiment]) if row.place is Place.PROPOSALS else None
+        return order.index(row.place), -(best or 0.0)
+
+    return tuple(sorted((_row(state, experiment) for experiment in state.experiments.values()), key=rank))
 
 
 def _row(state: State, experiment: ExperimentState) -> Row:
     place = place_of(state, experiment)
     verdict = experiment.verdict
     near = place is Place.RESULTS and experiment.stage is Stage.NEAR
-    word = verdict.word if verdict else now_text(state, experiment)
-    glyph = GLYPHS[verdict.word if verdict else "near" if near else place.lower()]
+    ended = BY_HAND if experiment.given_up else verdict.word if verdict else ""
+    word = ended or now_text(state, experiment)
+    glyph = GLYPHS[ended or ("near" if near else place.lower())]
     return Row(
         place=place,
         experiment=experiment.id,
@@ -103,7 +116,9 @@ def _row(state: State, experiment: ExperimentState) -> Row:
         word=word,
         value=value_text(state, experiment),
         change=change_text(state, experiment),
-        reason=near_text(state, experiment) if near else experiment.reason or todo_reason(state, experiment),
+        reason=near_text(state, experiment)
+        if near
+        else experiment.given_up or experiment.reason or todo_reason(state, experiment),
         incumbent=state.incumbent == experiment.id,
     )
 
@@ -111,7 +126,7 @@ def _row(state: State, experiment: ExperimentState) -> Row:
 def place_of(state: State, experiment: ExperimentState) -> Place:
     """A worse experiment that others are based on is a result; without heirs it is a dead end.
 
-    One that was measured and is near is a result so far.
+    One that was measured and is near is a result so far. What a person gave up is a dead end whatever it measured.
     """
     if experiment.stage is Stage.TODO:
         return Place.TODO
@@ -123,6 +138,8 @@ def place_of(state: State, experiment: ExperimentState) -> Place:
         return Place.NOW
     if experiment.stage is not Stage.ENDED or experiment.verdict is None:
         return Place.NOW
+    if experiment.given_up:
+        return Place.DEAD_ENDS
     word = experiment.verdict.word
     if word == "not-reached":
         return Place.TODO

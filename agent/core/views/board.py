@@ -1,20 +1,28 @@
 """The board as the run screen shows it: sections of short rows, each with what matters in its place."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import fmean
 
 from agent.core.needs import Approval, needs
+from agent.core.pivots import waits_for
 from agent.core.state import ExperimentState, LaunchStage, Stage, State
 from agent.core.verdict import interval95
-from agent.core.views.basics import Place, Row, board, duration, measured
+from agent.core.views.basics import BY_HAND, Place, Row, board, duration, measured
+from agent.core.views.dead_ends import known_mark
+from agent.core.views.expected import best_text
 from agent.core.views.panels import Tone
 from agent.playbook.metrics import unit_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardRow:
-    """One experiment. A measured one has a `value` (and `spread`, its 95 % half width); `text` is state or reason."""
+    """One experiment. A measured one has a `value` (and `spread`, its 95 % half width); `text` is state or reason.
+
+    `noted` tells that a person wrote a note on it. A row of words that a person wrote down to do has their number in
+    `todo`; its `experiment` is only a name for the row, which no experiment can have.
+    """
 
     experiment: str
     glyph: str
@@ -24,6 +32,8 @@ class BoardRow:
     spread: str
     change: str
     text: str
+    noted: bool = False
+    todo: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +45,15 @@ class Section:
     rows: tuple[BoardRow, ...]
 
 
+UNTICKED, TICKED = "☐", "☑"
+
 _TONES: dict[str, Tone] = {
     "keep": "good",
     "incumbent": "good",
     "worse": "bad",
     "failed": "bad",
     "ruled-out": "bad",
+    BY_HAND: "bad",
     "invalid": "warn",
     "inconclusive": "warn",
     "near": "busy",
@@ -52,10 +65,33 @@ def board_view(state: State) -> tuple[Section, ...]:
     waiting = frozenset(need.experiment for need in needs(state) if isinstance(need, Approval))
     checked = frozenset(t.task.experiment for t in state.tasks.values() if t.status is None)
     unit = unit_of(state.playbook.objective.metric)
-    return tuple(
-        Section(place=place, unit=unit, rows=tuple(_row(state, row, waiting, checked) for row in rows))
+    placed = {
+        place: [_marked(state, _row(state, row, waiting, checked)) for row in rows]
         for place, rows in groupby(board(state), key=lambda row: row.place)
-    )
+    }
+    if state.todos:
+        placed.setdefault(Place.TODO, []).extend(_todo_rows(state))
+    return tuple(Section(place=place, unit=unit, rows=tuple(placed[place])) for place in Place if place in placed)
+
+
+def _marked(state: State, row: BoardRow) -> BoardRow:
+    return replace(row, noted=True) if state.experiments[row.experiment].notes else row
+
+
+def _todo_rows(state: State) -> Iterator[BoardRow]:
+    """What a person wrote down, below the experiments."""
+    for number, todo in enumerate(state.todos):
+        yield BoardRow(
+            experiment=f"todo:{number}",
+            glyph=TICKED if todo.done else UNTICKED,
+            tone="muted" if todo.done else "plain",
+            word="",
+            value="",
+            spread="",
+            change="",
+            text=f"done: {todo.text}" if todo.done else todo.text,
+            todo=number,
+        )
 
 
 def _row(state: State, row: Row, waiting: frozenset[str], checked: frozenset[str]) -> BoardRow:
@@ -63,9 +99,13 @@ def _row(state: State, row: Row, waiting: frozenset[str], checked: frozenset[str
     if row.place is Place.NOW:
         return _plain_row(row, "busy", now_words(state, experiment))
     if row.place is Place.PROPOSALS:
-        return _plain_row(row, "warn", "waits for you")
+        return _plain_row(row, "warn", _with_best(state, experiment, "waits for you"))
     if row.place is Place.TODO:
-        return _plain_row(row, "muted", todo_words(state, experiment, waiting, checked))
+        words = todo_words(state, experiment, waiting, checked)
+        if experiment.verdict is None:
+            words = _with_best(state, experiment, words)
+            words += f" · {mark}" if (mark := known_mark(state, experiment)) else ""
+        return _plain_row(row, "muted", words)
     values = measured(state, experiment)
     word = "incumbent" if row.incumbent else row.word
     return BoardRow(
@@ -78,6 +118,11 @@ def _row(state: State, row: Row, waiting: frozenset[str], checked: frozenset[str
         change=row.change,
         text=_without_word(row.reason),
     )
+
+
+def _with_best(state: State, experiment: ExperimentState, words: str) -> str:
+    """`at best +34 % · in line`"""
+    return " · ".join(filter(None, (best_text(state, experiment), words)))
 
 
 def _plain_row(row: Row, tone: Tone, text: str) -> BoardRow:
@@ -123,4 +168,6 @@ def todo_words(state: State, experiment: ExperimentState, waiting: frozenset[str
         names = (*when.all_of, *when.any_of)
         if pending := [name for name in names if state.experiments[name].stage is not Stage.ENDED]:
             return f"waits for {', '.join(pending)}"
+    if group := waits_for(state, experiment):
+        return f"fallback of {group.title}"
     return "in line, being checked" if experiment.id in checked else "in line"

@@ -1,6 +1,5 @@
 """Everything there is to see of one experiment, as plain values: flags, research, loads, numbers, verdicts, its end."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -8,11 +7,16 @@ from typing import Literal
 from agent.core.model import Answer, Finding, LaunchConfig, PreflightOutcome, Quote, TaskStatus, Verdict
 from agent.core.plan import approvals_needed
 from agent.core.state import ExperimentState, Stage, State, TaskState
-from agent.core.views.basics import GLYPHS, Place, command_line, near_text, now_text, place_of, todo_reason
+from agent.core.views.basics import BY_HAND, GLYPHS, Place, command_line, near_text, now_text, place_of, todo_reason
+from agent.core.views.dead_ends import changed_since, known_notes, scope_rows
+from agent.core.views.expected import Expected, expected_of
 from agent.core.views.flags import FlagRow, arg_text, command_of, config_used, demanding, env_rows, flag_rows
 from agent.core.views.guard import guard_of_experiment
 from agent.core.views.loads import Load, loads_of
 from agent.core.views.numbers import Measured, measured_of
+from agent.core.views.strategy import strategy_lines
+from agent.core.views.tasks import told_of
+from agent.core.views.usual import LoadAgainst, loads_against
 from agent.playbook.model import ReadEntry
 
 _ABOVE = 3
@@ -40,12 +44,17 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadEnd:
-    """Why an idea is not to be pursued, and what that was seen on."""
+    """Why an idea is not to be pursued, what that was seen on, and what of it has changed since.
+
+    One that is `by_hand` is a person's decision.
+    """
 
     reason: str
     scope: tuple[tuple[str, str], ...]
+    changed: tuple[str, ...]
     evidence: tuple[Quote, ...]
     reopened_as: str | None
+    by_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +69,26 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoteLine:
+    """What a person noted, `at_s` seconds after the session began."""
+
+    at_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """One experiment. `command` is what one would type; `started` tells whether it ever ran like this."""
+    """One experiment. `command` is what one would type; `started` tells whether it ever ran like this.
+
+    `known` is what an earlier session found, where it was a dead end there.
+    """
 
     experiment: str
     glyph: str
     word: str
     now: str
     why: str
+    notes: tuple[NoteLine, ...]
     parent: str
     when: str
     incumbent: bool
@@ -77,10 +98,14 @@ class Details:
     preflights: tuple[TaskView, ...]
     research: tuple[TaskView, ...]
     loads: tuple[Load, ...]
+    against: tuple[LoadAgainst, ...]
     measured: tuple[Measured, ...]
     guard: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
+    expected: Expected | None
+    strategy: tuple[str, ...]
     dead_end: DeadEnd | None
+    known: tuple[str, ...]
     command: str
     started: bool
 
@@ -94,13 +119,15 @@ def details(state: State, name: str, now: float) -> Details:
     verdicts = tuple(dict.fromkeys(v for v in (told.parent, told.incumbent) if v))
     config, ended = config_used(state, experiment), experiment.stage is Stage.ENDED
     word = experiment.verdict.word if experiment.verdict else str(place_of(state, experiment)).lower()
-    word = "near" if near else word
+    word = "near" if near else BY_HAND if experiment.given_up else word
+    notes = tuple(NoteLine(at_s=note.at - state.started_at, text=note.text) for note in experiment.notes)
     return Details(
         experiment=name,
         glyph=GLYPHS.get(word, "●"),
         word=word,
         now=near_text(state, experiment) if near else "" if ended else now_text(state, experiment),
         why=experiment.spec.why,
+        notes=notes,
         parent=parent or "",
         when="" if ended else todo_reason(state, experiment),
         incumbent=state.incumbent == name,
@@ -110,10 +137,14 @@ def details(state: State, name: str, now: float) -> Details:
         preflights=tuple(_tasks(state, experiment, preflights=True)),
         research=tuple(_tasks(state, experiment, preflights=False)),
         loads=loads_of(state, experiment, now),
+        against=loads_against(state, experiment, now),
         measured=tuple(measured_of(state, experiment)),
         guard=guard_of_experiment(state, experiment),
         verdicts=verdicts,
+        expected=expected_of(state, experiment),
+        strategy=strategy_lines(state, name),
         dead_end=_dead_end(state, experiment, config),
+        known=known_notes(state, experiment),
         command=command_of(state, name),
         started=any(state.launches[launch].argv for launch in experiment.launches),
     )
@@ -155,7 +186,7 @@ def task_view(task: TaskState) -> TaskView:
         title=task.task.title,
         status=task.status or "running",
         outcome=finding.outcome if finding else None,
-        summary=finding.summary if finding else task.action,
+        summary=told_of(task),
         quotes=finding.quotes if finding else (),
         gist=_gist(task, finding),
         answer=finding.answer if finding else None,
@@ -178,19 +209,12 @@ def _dead_end(state: State, experiment: ExperimentState, config: LaunchConfig) -
     verdict = experiment.verdict
     if verdict is None or place_of(state, experiment) is not Place.DEAD_ENDS:
         return None
+    host = state.host.name + (" (simulated)" if state.host.simulated else "")
     return DeadEnd(
-        reason=verdict.reason,
-        scope=tuple(_scope(state, config)),
+        reason=experiment.given_up or verdict.reason,
+        scope=(("host", host), *scope_rows(experiment.scope, command_line(config.command))),
+        changed=changed_since(state, experiment),
         evidence=experiment.evidence,
         reopened_as=experiment.reopened_as,
+        by_hand=bool(experiment.given_up),
     )
-
-
-def _scope(state: State, config: LaunchConfig) -> Iterator[tuple[str, str]]:
-    """What a result was seen on: where one of these changes, it may no longer hold."""
-    kinds = Counter((f"{gpu.name} (SM{gpu.sm_major}{gpu.sm_minor})", gpu.driver) for gpu in state.host.gpus)
-    for (name, driver), count in kinds.items():
-        yield "GPU", f"{count}x {name}, driver {driver}"
-    yield "host", state.host.name + (" (simulated)" if state.host.simulated else "")
-    yield "server", f"{config.kind} {config.version or 'of any version'}"
-    yield "environment", command_line(config.command)

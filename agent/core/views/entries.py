@@ -34,10 +34,35 @@ class PlaybookEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostEntry:
+    """A machine that can be a target. `name` is what one types, `kept` the name that its history has.
+
+    `where` says in words what it is, `file` which file names it (empty: none needs to). `dead_ends` counts those that
+    are known there. `problem` is why a file names nothing; it then stands in the place of a name.
+    """
+
+    name: str
+    kept: str = ""
+    where: str = ""
+    file: str = ""
+    dead_ends: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAnswer:
+    """What a machine said when it was asked: whether it can be used, and that in one line."""
+
+    usable: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEntry:
     """A session's folder in short. `value` and `change` are those of the best experiment, empty where none was kept.
 
-    `when` is the local time of its start as `2026-11-30 01:27`; `problem` says why a session is unreadable.
+    `when` is the local time of its start as `2026-11-30 01:27`; `problem` says why a session is unreadable. `command`
+    launches the best. `kept` is the name that the history has of its target, empty for a simulated one.
     """
 
     folder: str
@@ -52,6 +77,8 @@ class SessionEntry:
     best: str = ""
     value: str = ""
     change: str = ""
+    command: str = ""
+    kept: str = ""
     problem: str = ""
 
 
@@ -105,6 +132,11 @@ def best_text(entry: SessionEntry) -> str:
         return ""
     parts = (entry.best, entry.value, entry.change, "SIMULATED" if entry.simulated else "")
     return "  ".join(filter(None, parts))
+
+
+def dead_ends_text(entry: HostEntry) -> str:
+    """`6 known dead ends`, or nothing."""
+    return _count(entry.dead_ends, "known dead end") if entry.dead_ends else ""
 
 
 def _count(number: int, noun: str) -> str:

@@ -143,7 +143,8 @@ def _origin(state: State, experiment: ExperimentState, flag: str) -> str:
     if flag not in experiment.added:
         return ""
     for task in state.tasks.values():
-        if task.task.experiment == experiment.id and task.finding and flag in task.finding.requires:
+        ours = task.task.experiment == experiment.id and not task.stale
+        if ours and task.finding and flag in task.finding.requires:
             quote = demanding(task.finding.quotes, flag, arg_text(task.finding.requires[flag]))
             return f"{quote.path}:{quote.line}" if quote else task.task.id
     return "a finding"

@@ -1,25 +1,35 @@
 """One line a change, for people and logs: what the headless run prints and `replay --headless` prints again."""
 
 from agent.core import events as ev
+from agent.core.known import environments
 from agent.core.state import State
 from agent.core.verdict import counted
 from agent.core.views.basics import change_text, command_line, duration, load_text, near_text, value_text
+from agent.core.views.dead_ends import known_text
+from agent.core.views.flags import arg_text, shown_args, shown_env
 from agent.core.views.guard import guard_lines
 from agent.core.views.numbers import doubts_text
+from agent.core.views.strategy import pivot_text
 
 _PROGRESS_STEP = 0.2
 
 
 def line_of(before: State, event: ev.Event, after: State) -> str | None:
     """The line for an event, or None where nothing is worth one."""
-    told = _tell(before, event, after)
+    told = tell(before, event, after)
     if told is None:
         return None
     subject, text = told
-    return f"{duration(event.at - after.started_at):>7}  {subject:<24} {text}"
+    return line_text(event.at, after, subject, text)
 
 
-def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | None:
+def line_text(at: float, state: State, subject: str, text: str) -> str:
+    """A line: the time since the session began, what it is about, and what it says."""
+    return f"{duration(at - state.started_at):>7}  {subject:<24} {text}"
+
+
+def tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | None:
+    """What a change is about (an experiment, `session`, …) and what it is; None where nothing is worth a line."""
     match event:
         case (
             ev.PhaseEntered()
@@ -48,6 +58,14 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
             return event.experiment, f"completed from the source: {adds}"
         case ev.ExperimentReopened():
             return event.experiment, f"to be tried again as {event.spec.id}"
+        case ev.DeadEndReopened():
+            return event.experiment, f"to be tried again by hand as {event.experiment}@{event.base}"
+        case ev.FactsRead():
+            first = event.environment not in before.facts and event.environment == next(iter(environments(after)), None)
+            text = known_text(after) if first else ""
+            return ("session", text) if text else None
+        case ev.PivotReached():
+            return "strategy", pivot_text(after.playbook, event)
         case ev.PrepareRequested():
             step = after.experiments[event.experiment].spec.prepare[event.step]
             return event.experiment, f"prepare step {event.step + 1}: {command_line(step.run)}"
@@ -78,6 +96,15 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
             return event.experiment, "not-reached: skipped by hand"
         case ev.ExperimentRetried():
             return event.experiment, "to be tried again by hand"
+        case (
+            ev.ExperimentMoved()
+            | ev.ExperimentChanged()
+            | ev.DeadEndMarked()
+            | ev.NoteWritten()
+            | ev.TodoAdded()
+            | ev.TodoTicked()
+        ):
+            return _tell_edit(event, after)
         case ev.LaunchAbandoned():
             return after.launches[event.launch].experiment, "the launch is ended by hand"
         case ev.PauseSet():
@@ -91,6 +118,28 @@ def _tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | Non
             return "session", f"the target is reached again, after {duration(event.at - since)}"
         case ev.TargetLost():
             return "session", f"the target cannot be used: {event.reason}"
+        case _:
+            return None
+
+
+def _tell_edit(event: ev.Event, after: State) -> tuple[str, str] | None:
+    match event:
+        case ev.ExperimentMoved():
+            order = list(after.experiments)
+            side = "before" if order.index(event.experiment) < order.index(event.past) else "behind"
+            return event.experiment, f"moved by hand, {side} {event.past}"
+        case ev.ExperimentChanged():
+            changes = [f"--{flag} {arg_text(value)}" for flag, value in shown_args(event.args).items()]
+            changes += [f"{name}={arg_text(value)}" for name, value in shown_env(event.env).items()]
+            return event.experiment, f"changed by hand: {' '.join(changes)}"
+        case ev.DeadEndMarked():
+            return event.experiment, f"a dead end by hand: {event.reason}"
+        case ev.NoteWritten():
+            return event.experiment, f"note: {event.text}"
+        case ev.TodoAdded():
+            return "to do", event.text
+        case ev.TodoTicked():
+            return "to do", f"{'done' if event.done else 'not done yet'}: {after.todos[event.todo].text}"
         case _:
             return None
 

@@ -8,6 +8,13 @@ from agent.core.model import RoundMetrics
 from agent.core.state import ExperimentState, Round, State
 from agent.core.verdict import interval95
 
+WAITING_BUSY, WAITING_WATTS = 0.95, 0.3
+"""GPUs that are busy for so much of the time at so little of their power limit wait for each other.
+
+Where that was the cause, 600 W cards drew 120 to 140 W (local-inference-lab/rtx6kpro#25); decoding as it should, about
+300 W (gpu-configs of the same repository).
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
@@ -69,7 +76,7 @@ def measured_of(state: State, experiment: ExperimentState) -> Iterator[Measured]
                     rounds=tuple(_numbers(f"round {r.index + 1}", [r.metrics]) for r in measured),
                     mean=_numbers("mean", [r.metrics for r in measured]) if len(measured) > 1 else None,
                     note=note,
-                    more=tuple(filter(None, (_tails(measured), _rates(measured), _lengths(measured)))),
+                    more=tuple(line for tell in (_tails, _rates, _lengths, _waiting) if (line := tell(measured))),
                     doubts=tuple(_doubts(measured)),
                 )
 
@@ -146,3 +153,14 @@ def _lengths(rounds: Sequence[Round]) -> str:
     parts += [f"{hits:.0%} of the input cached"] if hits else []
     parts += [] if accepted is None else [f"accept length {accepted:.2f}"]
     return " · ".join(parts)
+
+
+def _waiting(rounds: Sequence[Round]) -> str:
+    """`100 % busy at 130 W a card: waiting on communication`, where that is what the GPUs look like."""
+    uses = [r.metrics.gpu_use for r in rounds if r.metrics.gpu_use]
+    if not uses or min(use.count for use in uses) < 2:
+        return ""
+    busy, watts, limit = (fmean(getattr(use, name) for use in uses) for name in ("busy", "watts", "limit_watts"))
+    if busy < WAITING_BUSY or watts > WAITING_WATTS * limit:
+        return ""
+    return f"{100 * busy:.0f} % busy at {watts:.0f} W a card: waiting on communication"

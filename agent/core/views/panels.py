@@ -11,6 +11,7 @@ from agent.core.state import Launch, LaunchStage, Stage, State
 from agent.core.views.basics import change_text, command_line, duration, value_text
 from agent.core.views.flags import command_of
 from agent.core.views.numbers import doubts_text
+from agent.core.views.usual import slow_now
 
 Tone = Literal["plain", "muted", "good", "bad", "warn", "busy"]
 """How a piece of text is meant. The screen gives each tone a colour; the words say the same without it."""
@@ -133,6 +134,8 @@ def server_view(state: State, now: float, gpus: tuple[GpuUse, ...] = ()) -> Serv
         return ServerView(title="Server", note=text, tone=tone, more=best)
     fraction, status = _progress(state, launch)
     note, tone = _note(state, launch)
+    if slow := slow_now(state, launch, now):
+        note, tone = f"! {slow[0]}", "warn"
     if launch.stage is LaunchStage.READY and state.experiments[launch.experiment].stage is Stage.ENDED:
         note, tone = _idle(state)  # it only stays up until the lane is needed again
     return ServerView(
@@ -188,7 +191,9 @@ def _steps(state: State, launch: Launch, now: float) -> Iterator[Step]:
         yield Step(phase="ready", stands="passed", detail=f"after {duration(launch.load_s or 0.0)}", seconds=end)
     else:
         count = f"{launch.done}/{launch.total}" if launch.total else short_duration(seconds)
-        yield Step(phase=str(last), stands="present", detail=count)
+        slow = slow_now(state, launch, now)
+        mark = f" !slow {slow[1]:.1f}x" if slow else ""
+        yield Step(phase=str(last), stands="present", detail=count + mark)
         yield from _ahead(state, launch)
 
 

@@ -1,12 +1,12 @@
 """Which configuration is best among those that keep the limits of a workload."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import fmean
 
 from agent.core.metrics import RoundMetrics
 from agent.core.state import ExperimentState, State
 from agent.core.verdict import counted, trouble
-from agent.playbook.model import Workload
+from agent.playbook.workload import Slo, Workload
 
 KEPT = 0.99
 """The fraction of requests that must meet every limit: the p99 of each limited quantity is then within it."""
@@ -22,9 +22,14 @@ def _measured(state: State, workload: Workload) -> Iterator[tuple[str, float, fl
     """Each experiment whose numbers count: output throughput in tok/s, and the fraction of requests within limits."""
     for experiment in state.experiments.values():
         rounds = [metrics for metrics in _rounds(state, experiment, workload.name) if metrics.goodput is not None]
-        if rounds:
-            kept = fmean((m.goodput or 0.0) / m.request_throughput for m in rounds)
+        if (kept := kept_share(rounds)) is not None:
             yield experiment.id, fmean(m.output_throughput for m in rounds), kept
+
+
+def kept_share(rounds: Iterable[RoundMetrics]) -> float | None:
+    """The fraction of requests that met every limit of the workload, over rounds; None where no round tells."""
+    shares = [m.goodput / m.request_throughput for m in rounds if m.goodput is not None]
+    return fmean(shares) if shares else None
 
 
 def _rounds(state: State, experiment: ExperimentState, workload: str) -> Iterator[RoundMetrics]:
@@ -32,10 +37,15 @@ def _rounds(state: State, experiment: ExperimentState, workload: str) -> Iterato
     return (r.metrics for launch in launches for r in launch.rounds if r.workload == workload)
 
 
+def limits_text(slo: Slo) -> str:
+    """`TTFT 200 ms, TPOT 20 ms`"""
+    limits = slo.model_dump(exclude_none=True)
+    return ", ".join(f"{name.removesuffix('_ms').upper()} {limit:g} ms" for name, limit in limits.items())
+
+
 def _line(workload: Workload, found: list[tuple[str, float, float]]) -> str:
     assert workload.slo is not None
-    limits = workload.slo.model_dump(exclude_none=True)
-    words = ", ".join(f"{name.removesuffix('_ms').upper()} {limit:g} ms" for name, limit in limits.items())
+    words = limits_text(workload.slo)
     keeping = [(speed, name) for name, speed, kept in found if kept >= KEPT]
     if not keeping:
         name, _, kept = max(found, key=lambda one: one[2])

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agent.core.model import Answer, PreflightOutcome, Quote, Spent, TaskStatus
+from agent.core.model import Answer, CallTimes, PreflightOutcome, Quote, Spent, TaskStatus
 from agent.core.state import State, TaskState
 from agent.core.views.basics import duration
 from agent.core.views.flags import arg_text
@@ -77,10 +77,12 @@ def _spent_text(spent: Spent | None) -> str:
     return f"{spent.calls} tool calls, {spent.input_tokens:,} + {spent.output_tokens:,} tokens, {cost}"
 
 
-def entry_facts(entry: PreflightEntry | ResearchEntry | None) -> tuple[tuple[str, str], ...]:
+def entry_facts(entry: PreflightEntry | ResearchEntry | CallTimes | None) -> tuple[tuple[str, str], ...]:
     """What the playbook says, name by name, without what it leaves at its default."""
     if entry is None:
         return ()
+    if isinstance(entry, CallTimes):
+        return (("bytes", _text(entry.sizes)), *((("run", _text(entry.run)),) if entry.run else ()))
     whole: dict[str, Any] = entry.model_dump(by_alias=True, exclude_defaults=True)
     kind = next(info.alias for info in type(entry).model_fields.values() if info.alias) or ""
     wanted = whole.get(kind)
@@ -91,6 +93,12 @@ def entry_facts(entry: PreflightEntry | ResearchEntry | None) -> tuple[tuple[str
 
 def _text(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def told_of(task: TaskState) -> str:
+    """What a task found, or does at the moment; of one that is out of date that, too."""
+    told = task.finding.summary if task.finding else task.action
+    return f"before the flags were changed: {told}" if task.stale else told
 
 
 def _line(task: TaskState, now: float) -> TaskLine:
@@ -104,6 +112,6 @@ def _line(task: TaskState, now: float) -> TaskLine:
         title=task.task.title,
         status=status,
         outcome=task.finding.outcome if task.finding else None,
-        told=task.finding.summary if task.finding else task.action,
+        told=told_of(task),
         elapsed=duration(end - task.started_at),
     )

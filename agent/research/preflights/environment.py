@@ -31,7 +31,7 @@ print()
 print("{ANSWER}" + json.dumps({{"version": version}}), flush=True)
 """
 # The compiler is looked for where FlashInfer and torch look; torch is not imported, which takes seconds.
-_CUDA = f"""
+CUDA_SCRIPT = f"""
 import importlib.util, json, os, re, shutil, subprocess, sys
 home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
 nvcc = os.path.join(home, "bin", "nvcc") if home else shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
@@ -98,7 +98,7 @@ async def check_cuda(
     said: dict[str, object] = {"driver": host.cuda}
     if check.nvcc or check.torch:
         progress("asking for the versions of CUDA")
-        said |= await ask_python(sources, config, python_of(None, config.command), _CUDA, [], "asking for CUDA")
+        said |= await ask_python(sources, config, python_of(None, config.command), CUDA_SCRIPT, [], "asking for CUDA")
     told: list[str] = []
     outcome: PreflightOutcome = "fine"
     for name, range_ in (("nvcc", check.nvcc), ("torch", check.torch), ("driver", check.driver)):

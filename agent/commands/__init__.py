@@ -1,0 +1,1 @@
+"""The commands of `tunebot`: of each its options, its help and its handler, side by side."""

@@ -79,7 +79,9 @@ async def test_nothing_new_is_begun_until_there_is_room(small_disk: Path, box: S
             await asyncio.wait_for(watched.told.get(), 3.0)
         assert len(launches(box.ledger)) <= before
         ballast[0].unlink()
-        assert await watched.told.get() == ("", before)
+        # What could not be written may have been the request of the next launch: the journal's last page had room till then.
+        text, after = await watched.told.get()
+        assert text == "" and after in (before, before + 1)
         state = await playing
     assert state.ending == "completed"
     assert all(len(launch.rounds) == 3 and not launch.failure for launch in state.launches.values())

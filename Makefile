@@ -33,8 +33,8 @@ long: $(READY)  ## the tests that take longest: ten thousand hostile texts, kill
 kimi: $(READY)  ## the playbook of Kimi-K2.5 on eight PCIe Blackwells, whole, on the simulated host (some minutes)
 	$(BIN)/pytest -m kimi tests/session/test_kimi.py
 
-worlds: $(READY)  ## fifty shuffled worlds, judged by the simulator's ledger
-	$(BIN)/pytest -n 2 -m long tests/session/test_worlds.py --worlds 50
+worlds: $(READY)  ## fifty (or N) shuffled worlds, judged by the simulator's ledger
+	$(BIN)/pytest -n 2 -m long tests/session/test_worlds.py --worlds $(or $(N),50)
 
 chaos: $(READY)  ## tunebot killed 200 times and resumed, judged by the simulator's ledger (N=1000 for more)
 	$(BIN)/python -m tests.chaos.run $(or $(N),200) $(if $(SEED),--seed $(SEED)) $(if $(FIGURES),--figures $(FIGURES))

@@ -79,7 +79,7 @@ async def test_nothing_new_is_begun_until_there_is_room(small_disk: Path, box: S
             await asyncio.wait_for(watched.told.get(), 3.0)
         assert len(launches(box.ledger)) <= before
         ballast[0].unlink()
-        # What could not be written may have been the request of the next launch: the journal's last page had room till then.
+        # What could not be written may have been the request of the next launch: the journal's last page had room.
         text, after = await watched.told.get()
         assert text == "" and after in (before, before + 1)
         state = await playing

@@ -22,6 +22,7 @@ STYLE = """\
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body {
+  overflow-wrap: break-word;
   margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 66rem; background: var(--page); color: var(--ink);
   font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif;
 }

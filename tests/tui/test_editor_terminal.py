@@ -31,6 +31,8 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_an_editor_gets_the_terminal_and_gives_it_back(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     terminal: Tmux = request.getfixturevalue("tmux")
     terminal.until("Board", "NOW", "base", "measuring")
+    terminal.press("p")  # what has begun cannot be changed
+    terminal.until("paused")
     terminal.press("j")
     terminal.until("❯○ idea")
     terminal.press("E")

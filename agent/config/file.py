@@ -149,8 +149,7 @@ def write_config(path: Path, text: str) -> None:
                 output.write(text)
             Path(temporary).chmod(real.stat().st_mode & 0o777 if real.exists() else 0o644)
             Path(temporary).replace(real)
-        except BaseException:
+        finally:
             Path(temporary).unlink(missing_ok=True)
-            raise
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}", "XDG_CONFIG_HOME names another folder") from error

@@ -30,8 +30,8 @@ class Setting:
                 fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
                 return None if fits else "a whole number of zero or more"
             case float():
-                number = isinstance(value, int | float) and not isinstance(value, bool)
-                return None if number and 0 <= value < math.inf else "a number of zero or more"  # type: ignore[operator]
+                fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+                return None if fits else "a number of zero or more"
             case _:
                 return None if isinstance(value, str) and value.strip() else "a text in quotes"
 

@@ -28,7 +28,7 @@ def cannot_retry(state: State, experiment: str) -> str | None:
 
 def question_for_next(state: State, at: float) -> ev.ResearchAdded:
     """The wish to have an LLM look for the experiment to try next, asked about the best one so far."""
-    about = state.incumbent or next(e.id for e in state.experiments.values() if e.spec.baseline)
+    about = state.incumbent or state.baseline.id
     entry = AskEntry.model_validate({"ask": NEXT_QUESTION})
     return ev.ResearchAdded(at=at, experiment=about, entry=entry)
 

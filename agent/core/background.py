@@ -109,7 +109,7 @@ def _check_title(entry: PreflightEntry) -> str:
 
 def _term_tasks(state: State) -> Iterator[Task]:
     """What measures terms of the cost model, with the GPUs to itself: only before the baseline's first launch."""
-    baseline = next(e for e in state.experiments.values() if e.spec.baseline)
+    baseline = state.baseline
     ahead = baseline.stage is Stage.TODO and baseline.spec.baseline != "attach" and _is_prepared(state, baseline)
     for name, term in state.playbook.terms.items() if ahead else ():
         task = task_of_term(state, name)

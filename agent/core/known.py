@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from agent.core import events as ev
-from agent.core.model import LaunchConfig
+from agent.core.model import BARREN, DEAD, LaunchConfig
 from agent.core.plan import config_of, flag_words, lineage
 from agent.core.scope import (
     ANYTHING,
@@ -199,17 +199,13 @@ def elsewhere(state: State, experiment: ExperimentState) -> Iterator[tuple[str, 
     scope = {name: value for name, value in experiment.scope.items() if name not in LAUNCH}
     home = environment_of(config_used(state, experiment))
     for base in state.experiments.values():
-        measured = base.stage is Stage.ENDED and base.verdict and base.verdict.word not in _BARREN
+        measured = base.stage is Stage.ENDED and base.verdict and base.verdict.word not in BARREN
         if base.spec.server is None or not measured or f"{experiment.id}@{base.id}" in state.experiments:
             continue
         config = config_used(state, base)
         found = standing(scope, facts_for(state, config))
         if environment_of(config) != home and found.changed:
             yield base.id, found
-
-
-_DEAD = frozenset({"failed", "ruled-out", "worse"})
-_BARREN = frozenset({"failed", "ruled-out", "not-reached"})
 
 
 def to_remember(state: State) -> Iterator[KnownDeadEnd]:
@@ -221,7 +217,7 @@ def to_remember(state: State) -> Iterator[KnownDeadEnd]:
         record = _record(state, experiment)
         if experiment.id in dead and not _is_ours(state, experiment):
             yield record
-        elif experiment.launches and experiment.verdict.word not in _DEAD:
+        elif experiment.launches and experiment.verdict.word not in DEAD:
             known = known_for(state, experiment)
             if known is not None and known.environment == record.environment:
                 yield replace(record, lives=True)

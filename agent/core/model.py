@@ -210,6 +210,13 @@ class LaunchNoise:
     launches: int = 0
 
 
+BARREN: frozenset[VerdictWord] = frozenset({"failed", "ruled-out", "not-reached"})
+"""Verdicts of what could not run."""
+
+DEAD: frozenset[VerdictWord] = frozenset({"failed", "ruled-out", "worse"})
+"""Verdicts of an idea that is not to be pursued."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """A judgement against one reference. `gain` is a fraction (0.13 = 13 % better), `low` and `high` are its bounds.

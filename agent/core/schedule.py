@@ -8,15 +8,12 @@ from collections.abc import Iterator
 
 from agent.core import background, pivots, relaunch
 from agent.core import events as ev
+from agent.core.model import BARREN, DEAD
 from agent.core.plan import approvals_needed, config_of, reopened_spec
 from agent.core.state import ExperimentState, Launch, LaunchStage, Stage, State
 from agent.core.terms import not_worth_a_load
 from agent.core.verdict import counted, guard_of, trouble
 from agent.playbook.model import Experiment, VerdictWord
-
-# A child inherits its parent's flags: where the parent could not run, neither can the child.
-_BARREN: frozenset[VerdictWord] = frozenset({"failed", "ruled-out", "not-reached"})
-_DEAD: frozenset[VerdictWord] = frozenset({"failed", "ruled-out", "worse"})
 
 
 def next_decision(state: State) -> ev.Event | None:
@@ -44,7 +41,8 @@ def _give_up(state: State) -> ev.Event | None:
 
 def _unreachable(state: State, experiment: ExperimentState) -> str | None:
     spec = experiment.spec
-    if spec.based_on and (parent := state.experiments[spec.based_on].verdict) and parent.word in _BARREN:
+    # A child inherits its parent's flags: where the parent could not run, neither can the child.
+    if spec.based_on and (parent := state.experiments[spec.based_on].verdict) and parent.word in BARREN:
         return f"it is based on {spec.based_on}, which is {parent.word}"
     if experiment.overruled:
         return None
@@ -75,11 +73,11 @@ def _word(state: State, experiment: str) -> VerdictWord | None:
 
 def _reopen(state: State) -> ev.Event | None:
     for base in state.experiments.values():
-        if not base.spec.revisit or base.stage is not Stage.ENDED or not base.verdict or base.verdict.word in _BARREN:
+        if not base.spec.revisit or base.stage is not Stage.ENDED or not base.verdict or base.verdict.word in BARREN:
             continue
         for name in base.spec.revisit:
             old = state.experiments[name]
-            if old.stage is Stage.ENDED and old.verdict and old.verdict.word in _DEAD and not old.reopened_as:
+            if old.stage is Stage.ENDED and old.verdict and old.verdict.word in DEAD and not old.reopened_as:
                 spec = reopened_spec(state, name, base.id)
                 return ev.ExperimentReopened(at=state.now, experiment=name, spec=spec)
     return None
@@ -248,8 +246,8 @@ def _to_serve(state: State) -> str | None:
     if state.playbook.at_end == "serve-best":
         return state.incumbent
     if state.playbook.at_end == "baseline":
-        baseline = next(e for e in state.experiments.values() if e.spec.baseline)
-        return baseline.id if baseline.verdict and baseline.verdict.word not in _BARREN else None
+        baseline = state.baseline
+        return baseline.id if baseline.verdict and baseline.verdict.word not in BARREN else None
     return None
 
 

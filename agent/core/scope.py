@@ -107,8 +107,13 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join(f"{words.count(word)} x {word}" for word in dict.fromkeys(words))
 
 
+def model_of(config: LaunchConfig) -> str:
+    """The model that a launch loads, as its flags name it; empty where they do not."""
+    named = (config.args.get(flag) for flag in MODEL_FLAGS)
+    return next((value for value in named if isinstance(value, str)), "")
+
+
 def launch_facts(config: LaunchConfig, flags: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What a launch is given. `flags` are its flags and variables in words, without those that name the model."""
-    named = (config.args.get(name) for name in MODEL_FLAGS)
-    yield "model", next((value for value in named if isinstance(value, str)), UNKNOWN)
+    yield "model", model_of(config) or UNKNOWN
     yield "flags", "\n".join(sorted(flags))

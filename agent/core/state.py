@@ -234,6 +234,11 @@ class State:
         return next((launch for launch in reversed(tuple(self.launches.values())) if launch.is_up), None)
 
     @property
+    def baseline(self) -> ExperimentState:
+        """The experiment that all others are compared with; a playbook has exactly one."""
+        return next(experiment for experiment in self.experiments.values() if experiment.spec.baseline)
+
+    @property
     def finished(self) -> bool:
         """Whether every experiment of the plan has ended; a proposed one is none of it."""
         return all(experiment.stage in (Stage.ENDED, Stage.PROPOSED) for experiment in self.experiments.values())

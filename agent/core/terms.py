@@ -176,7 +176,7 @@ def measured_s(state: State, name: str, verifies: bool) -> float | None:
 
 def task_of_term(state: State, name: str) -> str:
     """The id of the task that measures a term; it belongs to the baseline."""
-    baseline = next(e.id for e in state.experiments.values() if e.spec.baseline)
+    baseline = state.baseline.id
     return f"{baseline}/term-{name}"
 
 

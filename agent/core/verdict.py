@@ -117,7 +117,7 @@ def guard_of(state: State, experiment: str) -> GuardResult | None:
 
 def guard_reference(state: State, launch: Launch) -> GuardResult | None:
     """The baseline's answers, which a launch of another experiment is held against."""
-    baseline = next(e.id for e in state.experiments.values() if e.spec.baseline)
+    baseline = state.baseline.id
     return None if launch.experiment == baseline else guard_of(state, baseline)
 
 

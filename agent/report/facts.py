@@ -82,7 +82,7 @@ def _head(state: State, now: float, live: bool) -> Head:
 
 def board_line(state: State, row: Row) -> BoardLine:
     """A row of the board in numbers."""
-    baseline = next(e for e in state.experiments.values() if e.spec.baseline)
+    baseline = state.baseline
     experiment = state.experiments[row.experiment]
     ours, theirs = measured(state, experiment), measured(state, baseline)
     compares = ours and theirs and experiment is not baseline

@@ -81,7 +81,7 @@ def value_text(state: State, experiment: ExperimentState) -> str:
 
 def change_text(state: State, experiment: ExperimentState) -> str:
     """`+13.1 %`: the mean against the baseline's, however the metric counts."""
-    baseline = next(e for e in state.experiments.values() if e.spec.baseline)
+    baseline = state.baseline
     ours, theirs = measured(state, experiment), measured(state, baseline)
     if not ours or not theirs or experiment is baseline:
         return ""

@@ -216,7 +216,7 @@ def _line(
     state: State, name: str, measured: Mapping[str, Numbers], columns: Sequence[Column], against: Against
 ) -> Line:
     experiment, ours = state.experiments[name], measured[name]
-    baseline = next(e.id for e in state.experiments.values() if e.spec.baseline)
+    baseline = state.baseline.id
     reference = (experiment.spec.based_on or name) if against == "parent" else baseline
     theirs = measured.get(reference)
     marks = ours.marks

@@ -224,7 +224,7 @@ def _retried(state: State, experiment: ExperimentState, at: float) -> ev.Wish | 
 
 
 def _added(state: State, known: KnownDeadEnd, at: float) -> ev.Wish | str:
-    baseline = next(e for e in state.experiments.values() if e.spec.baseline)
+    baseline = state.baseline
     if holds_secret(known):
         return "it needs a value that no history keeps: n adds it"
     if not (known.args or known.env):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from statistics import median
 
-from agent.core.model import LaunchConfig, Phase
+from agent.core.model import Phase
+from agent.core.scope import model_of
 from agent.core.state import ExperimentState, Launch, LaunchStage, State
 from agent.core.views.basics import duration
 from agent.core.views.loads import PhaseStatus
@@ -23,8 +24,6 @@ _GUESSES: Mapping[Phase, str] = {
     Phase.COMPILE: "empty compile cache?",
     Phase.GRAPH_CAPTURE: "more sizes, or kernels compiled anew?",
 }
-
-_MODEL_FLAGS = ("model-path", "model", "m", "hf-repo", "hf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +80,14 @@ def usual_of(state: State, launch: Launch) -> tuple[Mapping[Phase, float], str]:
     """
     if launch.usual_s:
         return launch.usual_s, "the latest loads of this model on this host"
-    kind, model = launch.config.kind, _model_of(launch.config)
+    kind, model = launch.config.kind, model_of(launch.config)
     loads = [
         _durations(other, other.requested_at)
         for other in takewhile(lambda other: other is not launch, state.launches.values())
         if other.load_s is not None
         and other.phases
         and not other.unwatched
-        and (other.config.kind, _model_of(other.config)) == (kind, model)
+        and (other.config.kind, model_of(other.config)) == (kind, model)
     ]
     found = {p: median(load[p] for load in loads if p in load) for p in Phase if any(p in load for load in loads)}
     count = f"{len(loads)} earlier loads" if len(loads) > 1 else "the one earlier load"
@@ -98,10 +97,6 @@ def usual_of(state: State, launch: Launch) -> tuple[Mapping[Phase, float], str]:
 def _is_watched(state: State, launch: Launch) -> bool:
     """Whether the times of its phases can be believed: none was entered while nobody could look."""
     return not launch.unwatched and (launch.load_s is not None or state.unreachable_since is None)
-
-
-def _model_of(config: LaunchConfig) -> str:
-    return next((value for flag in _MODEL_FLAGS if isinstance(value := config.args.get(flag), str)), "")
 
 
 def _durations(launch: Launch, now: float) -> dict[Phase, float]:

@@ -65,13 +65,13 @@ def _read(file: Path) -> str:
 
 
 async def _run(command: list[str]) -> int:
-    process = await asyncio.create_subprocess_exec(*command)
-    try:
-        with _deaf_to_ctrl_c():
+    with _deaf_to_ctrl_c():
+        process = await asyncio.create_subprocess_exec(*command, preexec_fn=_hear_ctrl_c)
+        try:
             return await process.wait()
-    finally:
-        if process.returncode is None:
-            process.terminate()
+        finally:
+            if process.returncode is None:
+                process.terminate()
 
 
 @contextmanager
@@ -82,3 +82,8 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _hear_ctrl_c() -> None:
+    """In the editor's process: what its parent ignores would be ignored there too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -9,7 +9,9 @@ from agent.core import events as ev
 from agent.journal.journal import read_journal
 from tests.tui.test_tmux import Tmux, folder_of, pytestmark, tmux  # noqa: F401
 
+# The signal is that of a ctrl+c at once: it reaches tunebot too, which has only just started this.
 EDITOR = """#!/bin/sh
+kill -INT $PPID
 printf 'WHAT SHALL IT BE? '
 read answer
 sed -i "s/ep-size: .*/ep-size: $answer/" "$1"

@@ -10,6 +10,7 @@ from agent.flags.interpret import Interpreter
 from agent.flags.model import Clause, Flag, Op, Test
 from agent.flags.modules import Module
 from agent.flags.values import Member, text_of
+from agent.research.literals import Unparsable, parse_expression
 from agent.text import one_line
 
 SWITCHED_OFF = ("False", "None")
@@ -221,7 +222,7 @@ def shown(node: ast.expr) -> str:
     """An expression in few words, for people."""
     try:
         # A copy, for the tree is read again; unparse and parse are the copy.
-        text = ast.unparse(_Bare().visit(ast.parse(ast.unparse(node), mode="eval").body))
-    except (ValueError, SyntaxError):  # a number of thousands of digits
+        text = ast.unparse(_Bare().visit(parse_expression(ast.unparse(node))))
+    except (ValueError, Unparsable):  # a number of thousands of digits
         return "…"
     return one_line(text, _LONGEST)

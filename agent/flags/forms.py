@@ -9,6 +9,7 @@ from agent.flags.interpret import Interpreter
 from agent.flags.model import Place
 from agent.flags.modules import Module
 from agent.flags.values import UNKNOWN, ClassValue, External, Generic, Made, Value
+from agent.research.literals import Unparsable, parse_expression
 
 _UNIONS = ("Union", "Optional")
 _WRAPPERS = ("Annotated", "SkipValidation", "Final", "Required", "NotRequired")
@@ -36,8 +37,8 @@ def annotation(read: Interpreter, module: Module, node: ast.expr) -> Value:
     """The type that an annotation names. One in quotes is read as if it had none."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         try:
-            node = ast.parse(node.value, mode="eval").body
-        except SyntaxError:
+            node = parse_expression(node.value)
+        except Unparsable:
             return UNKNOWN
     return read.value(node, Scope(module, {}))
 

@@ -1,10 +1,15 @@
 """The ast search of preflights: tables of source texts, and that no text whatever makes it raise."""
 
+import gc
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.research.literals import Unparsable, dicts, lists, look_up
+from agent.research.literals import Unparsable, dicts, lists, look_up, parse
 
 SNIPPETS = st.sampled_from(
     [
@@ -98,6 +103,28 @@ def test_what_is_not_python_is_said_to_be_so(source: str) -> None:
 
 def test_doubtful_escapes_warn_nobody() -> None:
     assert dicts(r"X = {'\d': 1}", "X")  # warnings are errors in these tests
+
+
+class _Circle:
+    """Rubbish whose collection lets another thread go on, in the middle of whatever goes on."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+    def __del__(self) -> None:
+        time.sleep(0)
+
+
+def test_texts_parsed_in_several_threads_at_once() -> None:
+    source = Path(__file__).read_text()
+    before = gc.get_threshold()
+    gc.set_threshold(10)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            trees = list(threads.map(lambda _: (_Circle(), parse(source))[1], range(60)))
+    finally:
+        gc.set_threshold(*before)
+    assert len({len(tree.body) for tree in trees}) == 1
 
 
 @given(st.one_of(st.text(), st.lists(SNIPPETS, max_size=12).map("".join)), st.text(max_size=8))

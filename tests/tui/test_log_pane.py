@@ -53,8 +53,8 @@ class Shown:
         await self.pilot.press(*keys)
 
     async def until(self, true: Callable[[], object]) -> None:
-        """Wait for a condition, five seconds at the most."""
-        for _ in range(250):
+        """Wait for a condition, thirty seconds at the most."""
+        for _ in range(1500):
             if true():
                 return
             await self.pilot.pause(0.02)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from agent.bench.api import PATHS, Prompt, request_body
 from agent.bench.http import ClosedBeforeResponse, Connection, HttpError, Response
+from agent.bench.pause import Pause
 from agent.playbook.api import Api
 
 _OPTIONAL = ("ignore_eos", "continuous_usage_stats", "stream_options")
@@ -67,8 +68,9 @@ class Exchange:
 class Lane:
     """One of the concurrent clients: it sends its requests one after the other, over one connection."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, pause: Pause | None = None) -> None:
         self._server = server
+        self._pause = pause
         self._connection: Connection | None = None
         self._retries = 0
         self._pieces = 0
@@ -131,7 +133,7 @@ class Lane:
     async def _open(self) -> Connection:
         if self._connection is None or not self._connection.usable:
             await self.close()
-            self._connection = await Connection.open(*self._server.address())
+            self._connection = await Connection.open(*self._server.address(), self._pause)
         return self._connection
 
 

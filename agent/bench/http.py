@@ -2,18 +2,25 @@
 
 import asyncio
 import os
-from array import array
-from itertools import accumulate
+from itertools import repeat
 from time import perf_counter
 from typing import cast
 
 from httptools import HttpParserError, HttpResponseParser
+
+from agent.bench.pause import Pause
 
 CONNECT_S = 10.0
 """Seconds after which a connection that was not made counts as refused."""
 
 BODY_LIMIT = 256 << 20
 """Bytes of one response beyond which it is given up."""
+
+_EVENT_END = b"\n\n\r\n"
+"""How a chunk with a whole event ends. A chunked body ends with CR LF CR LF or a part of it, so never like this."""
+
+_HOLD = 64
+"""Pieces that are read together: less work than one by one, and no longer than the stamps of others may wait."""
 
 
 class HttpError(Exception):
@@ -27,47 +34,43 @@ class ClosedBeforeResponse(HttpError):
 class Response:
     """One response: what it says, and when each piece of it came.
 
-    `sent_s` and `stamps` are readings of `time.perf_counter`, `size` counts received bytes. Once it is complete, `body`
-    is there without its framing, and `ends[i]` is how long it was after the piece stamped `stamps[i]`.
+    `sent_s` and `stamps` are readings of `time.perf_counter`, `size` counts the bytes that were read. Once it is
+    complete, `parts` are its body without its framing, none of them of two pieces, and `parts_s` says when each came.
     """
 
     def __init__(self, sent_s: float) -> None:
         self.sent_s = sent_s
-        self.stamps: array[float] = array("d")
+        self.stamps: list[float] = []
         self.status = 0
         self.size = 0
         self.complete = False
         self.keep_alive = False
-        self.body = b""
-        self.ends: array[int] = array("L")
-        self._parts: list[bytes] = []
-        self._marks: array[int] = array("L")  # how many parts there were after each piece
+        self.parts: list[bytes] = []
+        self.parts_s: list[float] = []
+        self._held: list[bytes] = []
+        self._hold = 0
         self._until_close = True
         self._interim = False
-        self.on_body = self._parts.append  # called by the parser, once a piece of a chunk
+        self.on_body = self.parts.append  # called by the parser, once a piece of a chunk
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
 
-    def feed(self, data: bytes, now_s: float) -> None:
-        """Take bytes of the connection. Raises HttpError for what is not HTTP."""
+    @property
+    def body(self) -> bytes:
+        """The whole body."""
+        return b"".join(self.parts)
+
+    def feed(self, data: bytes, now_s: float) -> bool:
+        """Take bytes of the connection; whether the response is complete. Raises HttpError for what is not HTTP."""
         self.stamps.append(now_s)
-        self.size += len(data)
-        if self._parser is None:  # nobody asked for more: the connection is not to be trusted
-            self.keep_alive = False
-            return
-        try:
-            self._parser.feed_data(data)
-        except HttpParserError as error:
-            if not self.complete:
-                raise HttpError(f"not an HTTP answer: {error}") from error
-            self.keep_alive = False
-        self._marks.append(len(self._parts))
-        if self.complete:
-            self._seal()
-        elif self.size > BODY_LIMIT:
-            raise HttpError(f"the response is longer than {BODY_LIMIT >> 20} MiB")
+        self._held.append(data)
+        if len(self._held) < self._hold and data.endswith(_EVENT_END):
+            return False
+        self._read()
+        return self.complete
 
     def end(self) -> None:
         """The connection ended. Raises HttpError unless that is how the response says that it ends."""
+        self._read()
         if self.complete:
             return
         self._parser = None
@@ -76,14 +79,28 @@ class Response:
         if not self.status or not self._until_close:
             raise HttpError(f"the server closed the connection in the middle of its answer ({self.size} bytes)")
         self.complete = True
-        self._seal()
 
-    def _seal(self) -> None:
-        lengths = [0, *accumulate(map(len, self._parts))]
-        self.ends.extend([lengths[mark] for mark in self._marks])
-        self.body = b"".join(self._parts)  # a load keeps many responses, and small parts cost as much as they hold
-        self._parts.clear()
-        self._parser = None  # it and this object hold each other
+    def _read(self) -> None:
+        held, self._held = self._held, []
+        if self._parser is None:  # nobody asked for more: the connection is not to be trusted
+            self.keep_alive = self.keep_alive and not held
+            return
+        self.size += sum(map(len, held))
+        feed, parts, parts_s = self._parser.feed_data, self.parts, self.parts_s
+        try:
+            for data, now_s in zip(held, self.stamps[-len(held) :], strict=False):  # none of no pieces
+                feed(data)
+                while len(parts_s) < len(parts):
+                    parts_s.append(now_s)
+        except HttpParserError as error:
+            if not self.complete:
+                raise HttpError(f"not an HTTP answer: {error}") from error
+            self.keep_alive = False
+            parts_s.extend(repeat(now_s, len(parts) - len(parts_s)))
+        if self.complete:
+            self._parser, self._hold = None, 0  # it and this object hold each other
+        elif self.size > BODY_LIMIT:
+            raise HttpError(f"the response is longer than {BODY_LIMIT >> 20} MiB")
 
     def on_message_begin(self) -> None:
         """Called by the parser. Ends the reading of a second answer, which nobody asked for."""
@@ -92,8 +109,11 @@ class Response:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser."""
-        if name.lower() in (b"content-length", b"transfer-encoding"):
+        name = name.lower()
+        if name in (b"content-length", b"transfer-encoding"):
             self._until_close = False
+        if name == b"transfer-encoding":
+            self._hold = _HOLD
 
     def on_headers_complete(self) -> None:
         """Called by the parser."""
@@ -118,20 +138,21 @@ class Connection(asyncio.Protocol):
     the task that waits is woken once a request, not once a token.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pause: Pause | None = None) -> None:
         self.usable = False
         self.used = False
         self.response: Response | None = None
+        self._pause = pause
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @classmethod
-    async def open(cls, host: str, port: int) -> "Connection":
+    async def open(cls, host: str, port: int, pause: Pause | None = None) -> "Connection":
         """Connect within CONNECT_S seconds. Raises HttpError."""
         try:
             async with asyncio.timeout(CONNECT_S):
-                _, connection = await asyncio.get_running_loop().create_connection(cls, host, port)
+                _, connection = await asyncio.get_running_loop().create_connection(lambda: cls(pause), host, port)
         except TimeoutError as error:
             raise HttpError(f"no connection to {host}:{port} within {CONNECT_S:g} s") from error
         except OSError as error:
@@ -181,17 +202,17 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Called by the event loop."""
         now_s = perf_counter()
+        if self._pause is not None and not self._pause.due:
+            self._pause.came(now_s)
         response = self.response
         if response is None:  # nobody asked: a 408 before it closes, for instance
             self.usable = False
             return
         try:
-            response.feed(data, now_s)
+            if response.feed(data, now_s):
+                self._finish(None)
         except HttpError as error:
             self._finish(error)
-        else:
-            if response.complete:
-                self._finish(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the event loop."""

@@ -11,12 +11,14 @@ from time import perf_counter
 from agent.bench.api import Prompt
 from agent.bench.client import Exchange, Lane, Server, deadline_s
 from agent.bench.health import Gauge, Health
+from agent.bench.pause import Pause
 from agent.bench.read import Reader
 from agent.bench.sample import Sample, too_many_failed
 from agent.playbook.api import Api
 
 _HOLD_BYTES = 128 << 20
-"""Responses kept unread until the load ends. Reading one takes a millisecond that the stamps of others would feel."""
+"""Responses kept unread until the load ends, as received; with tiny events Python needs three times that to keep them.
+Reading one takes a millisecond that the stamps of others would feel."""
 
 _PROGRESS_S = 0.25
 
@@ -69,8 +71,8 @@ class Load:
 async def run_load(server: Server, plan: Plan, progress: Callable[[Progress], None] | None = None) -> Load:
     """Send what is planned. What goes wrong is in the samples; only cancellation is raised.
 
-    Where more requests failed than a measurement may have, it ends at once, with what ended until then. The stamps are
-    best with uvloop, in a process that does nothing else.
+    Where more requests failed than a measurement may have, it ends at once, with what ended until then. It blocks its
+    event loop for short pauses, and its stamps are best with uvloop: it is for a process that does nothing else.
     """
     return await _Loop(server, plan, progress).run()
 
@@ -85,6 +87,7 @@ class _Loop:
     def __init__(self, server: Server, plan: Plan, progress: Callable[[Progress], None] | None) -> None:
         self._server, self._plan, self._progress = server, plan, progress
         self._reader = Reader(plan.api)
+        self._pause = Pause()
         self._due: deque[int] = deque()
         self._lanes: list[Lane] = []
         self._idle: list[Lane] = []
@@ -146,7 +149,7 @@ class _Loop:
 
     def _start(self, tasks: asyncio.TaskGroup, index: int) -> None:
         if not self._idle:
-            self._idle.append(Lane(self._server))
+            self._idle.append(Lane(self._server, self._pause))
             self._lanes.append(self._idle[-1])
         tasks.create_task(self._run(self._idle.pop(), index))
 

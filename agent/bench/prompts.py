@@ -1,9 +1,11 @@
 """Prompts of a workload: of about the right length, no two beginning alike but where a prefix is to be shared."""
 
 import random
+from collections.abc import Iterator
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
+from itertools import chain, repeat
 
 from agent.bench.api import Prompt
 from agent.bench.datafile import Record, records_of
@@ -65,11 +67,18 @@ def _text(key: str, tokens: int) -> str:
     parts = [f"{_mark(key)} is the reference of this collection of notes."]
     size = len(parts[0])
     order = random.Random(key)
-    pool: list[str] = []
+    more = chain.from_iterable(_shuffled(passages("mixed-text"), order) for _ in repeat(None))
     while size < length:
-        if not pool:
-            pool = list(passages("mixed-text"))
-            order.shuffle(pool)
-        parts.append(pool.pop())
+        parts.append(next(more))
         size += len(parts[-1]) + 2
     return "\n\n".join(parts)[:length]
+
+
+def _shuffled(given: tuple[str, ...], order: random.Random) -> Iterator[str]:
+    """All of them in random order, each drawn when it is asked for: few prompts take them all."""
+    pool = list(given)
+    for last in reversed(range(1, len(pool))):
+        drawn = order.randrange(last + 1)
+        pool[last], pool[drawn] = pool[drawn], pool[last]
+        yield pool[last]
+    yield pool[0]

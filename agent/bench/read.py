@@ -24,9 +24,9 @@ class Reader:
             return Sample(error=error, scheduled_s=scheduled_s, retries=exchange.retries)
         stream = Stream()
         if response.status == 200:
-            stream = read_stream(self._api, response.body, self._shape)
+            stream = read_stream(self._api, response.parts, self._shape)
             self._shape = stream.shape
-        chunk_s = stream.arrivals(response.ends.tolist(), response.stamps.tolist())
+        chunk_s = stream.arrivals(response.parts_s)
         tokens = count_of(stream.usage, "completion_tokens")
         return Sample(
             error=_failure(response, stream, tokens),
@@ -51,7 +51,7 @@ def _failure(response: Response, stream: Stream, tokens: int | None) -> str | No
     if stream.error is not None:
         return stream.error
     if not stream.done:
-        return f"the stream ended without [DONE], after {len(stream.ends)} token chunks"
-    if tokens is None and not stream.ends:
+        return f"the stream ended without [DONE], after {len(stream.places)} token chunks"
+    if tokens is None and not stream.places:
         return "the stream had no token and no usage"
     return None

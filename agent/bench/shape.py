@@ -32,32 +32,32 @@ _FIRST_NUMBER = 918_273_645_001
 class Shape:
     """Fits an event where the line begins with `head` and `rest` matches behind it.
 
-    `rest` takes the text, which is not empty, the rest of the line and the empty line after it, of `gap` bytes. Its
-    group 1 is the number of completion tokens, or None. `heads` matches the heads of other streams of the server, which
-    differ in their strings and numbers: an id, a time.
+    `rest` takes the text, which is not empty, the rest of the line, and the empty line after it if there is one. Its
+    group 1 is the number of completion tokens if it `counts` them. `heads` matches the heads of other streams of the
+    server, which differ in their strings and numbers: an id, a time.
     """
 
     head: bytes
     rest: re.Pattern[bytes]
-    gap: int
+    counts: bool
     heads: re.Pattern[bytes]
 
     @classmethod
     def nothing(cls) -> "Shape":
         """Fits no event."""
         never = re.compile(rb"(?!)()")
-        return cls(b"", never, 0, never)
+        return cls(b"", never, False, never)
 
-    def of(self, body: bytes, at: int) -> "Shape | None":
-        """This shape for the stream whose line at `at` differs in strings and numbers only; None where more does."""
-        found = self.heads.match(body, at)
-        if found is None or self.rest.match(body, found.end()) is None:
+    def of(self, line: bytes) -> "Shape | None":
+        """This shape for the stream whose `line` differs in strings and numbers only; None where more does."""
+        found = self.heads.match(line)
+        if found is None or self.rest.fullmatch(line, found.end()) is None:
             return None
         return replace(self, head=found[0])
 
 
-def learnt(api: Api, line: bytes, after: bytes) -> Shape | None:
-    """The shape of a line with text, given the two bytes after it; None where it cannot be told.
+def learnt(api: Api, line: bytes) -> Shape | None:
+    """The shape of a line with text; None where it cannot be told.
 
     It is found by experiment: another text, and other numbers behind it, are put in, and must turn up in the event.
     """
@@ -65,21 +65,20 @@ def learnt(api: Api, line: bytes, after: bytes) -> Shape | None:
     try:
         event = json.loads(line[5:])
         text = text_of(api, event)
-        if event.get("error") is not None or _LONG_NUMBER.search(line):
+        if event.get("error") is not None or _LONG_NUMBER.search(line) or not line.endswith(b"\n"):
             return None
         texts = [x for x in tokens if x[1] and not x[2] and json.loads(x[1]) == text]
     except (ValueError, RecursionError):
         return None
-    gap = b"\n" if after.startswith(b"\n") else b"\r\n" if after == b"\r\n" else b""
     for token in texts:
         behind = [x for x in tokens if x.start() >= token.end()]
-        shape = _tried(api, line, token.start() + 1, token.end() - 1, behind, gap)
-        if shape is not None and line.startswith(shape.head) and shape.rest.fullmatch(line + gap, len(shape.head)):
+        shape = _tried(api, line, token.start() + 1, token.end() - 1, behind)
+        if shape is not None and shape.of(line):
             return shape
     return None
 
 
-def _tried(api: Api, line: bytes, start: int, end: int, behind: list[re.Match[bytes]], gap: bytes) -> Shape | None:
+def _tried(api: Api, line: bytes, start: int, end: int, behind: list[re.Match[bytes]]) -> Shape | None:
     changed, at = line[5:start] + _MARK.encode(), end
     numbers = [x for x in behind if not x[1]]
     for index, number in enumerate(numbers):
@@ -95,9 +94,9 @@ def _tried(api: Api, line: bytes, start: int, end: int, behind: list[re.Match[by
         if not 0 <= which < len(numbers) or not re.fullmatch(_COUNT, numbers[which][0]):
             return None  # it stands before the text, or is 0
         counted = numbers[which]
-    rest = _TEXT + _values(line, end, len(line), behind, counted) + re.escape(gap) + (b"" if counted else b"()")
+    rest = _TEXT + _values(line, end, len(line), behind, counted) + rb"(?:\r?\n)?" + (b"" if counted else b"()")
     before = [x for x in _TOKEN.finditer(line, len(b"data:")) if x.end() < start]
-    return Shape(line[:start], re.compile(rest), len(gap), re.compile(_values(line, 0, start, before, None)))
+    return Shape(line[:start], re.compile(rest), counted is not None, re.compile(_values(line, 0, start, before, None)))
 
 
 def _values(

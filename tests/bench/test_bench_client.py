@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import json
 import re
 import socket
@@ -92,6 +93,58 @@ def test_bytes_that_nobody_asked_for_are_no_part_of_the_answer(more):
     assert response.keep_alive
     response.feed(more, 2.0)
     assert (response.keep_alive, response.body) == (False, b"yes")
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(event):
+    return b"%x\r\n%s\r\n" % (len(event), event)
+
+
+@pytest.mark.parametrize("last", [[b"0\r\n\r\n"], [b"0\r\n", b"\r\n"], [b"0\r\nA: b\r", b"\n\r", b"\n"]])
+def test_pieces_that_are_read_together_keep_their_own_stamps(last):
+    pieces = [CHUNKED, *(chunk(b"data: %d\n\n" % i) for i in range(200)), *last]
+    response = Response(0.0)
+    assert [response.feed(piece, float(i)) for i, piece in enumerate(pieces)] == [False] * (len(pieces) - 1) + [True]
+    assert response.parts == [b"data: %d\n\n" % i for i in range(200)]
+    assert response.parts_s == [float(1 + i) for i in range(200)]
+    assert (response.size, response.keep_alive) == (sum(map(len, pieces)), True)
+
+
+def test_a_part_came_when_its_piece_did():
+    """Chunks that come together, and one that is torn: its halves are two parts."""
+    wire = CHUNKED + b"".join(map(chunk, [b"a\n\n", b"b\n\n", b"c\n\n", b"d\n\n"])) + b"0\r\n\r\n"
+    response, cuts = Response(0.0), [0, len(CHUNKED) + 16, len(CHUNKED) + 20, len(wire)]
+    for now_s, (start, end) in enumerate(itertools.pairwise(cuts)):
+        response.feed(wire[start:end], float(now_s))
+    assert response.complete
+    assert (response.parts, response.parts_s) == ([b"a\n\n", b"b\n\n", b"c", b"\n\n", b"d\n\n"], [0, 0, 1, 2, 2])
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_an_answer_of_known_length_is_complete_at_once_even_if_it_ends_as_an_event_does(apart):
+    head, body = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", b"hello\n\n\r\n"
+    response = Response(0.0)
+    assert [response.feed(piece, 1.0) for piece in ([head, body] if apart else [head + body])][-1] is True
+    assert response.body == body
+
+
+def test_pieces_that_are_not_http_are_noticed_while_they_come():
+    response = Response(0.0)
+    response.feed(CHUNKED, 0.0)
+    with pytest.raises(HttpError, match="chunk size"):
+        for at in range(100):
+            response.feed(b"none\n\n\r\n", float(at))
+
+
+def test_pieces_that_were_not_read_yet_when_the_connection_ends():
+    response = Response(0.0)
+    response.feed(CHUNKED, 0.0)
+    response.feed(chunk(b"a\n\n"), 1.0)
+    with pytest.raises(HttpError, match=f"in the middle of its answer .{response.size + len(chunk(b'a..'))} bytes"):
+        response.end()
+    assert response.parts == [b"a\n\n"]
 
 
 async def test_times_are_those_of_the_server(serve):

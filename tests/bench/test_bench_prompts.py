@@ -1,3 +1,4 @@
+import random
 from itertools import combinations
 from pathlib import Path
 
@@ -35,6 +36,18 @@ def test_the_same_seed_gives_the_same_prompts():
     shape = Workload(name="w", input_len=500)
     assert prompts(shape, 3, 5) == prompts(shape, 3, 5)
     assert prompts(shape, 3, 5) == prompts(shape, 3, 8)[:5]
+
+
+def test_prompts_are_what_they_were():
+    """Passages are drawn one by one; the order is that of a shuffled pile, taken from its end."""
+    text = prompts(Workload(name="w", input_len=40_000), 3, 1)[0]
+    order, drawn = random.Random("w:3:0"), []
+    for _ in range(3):
+        pile = list(passages("mixed-text"))
+        order.shuffle(pile)
+        drawn += reversed(pile)
+    expected = "\n\n".join([text.split("\n\n", 1)[0], *drawn])
+    assert len(expected) > len(text) and expected.startswith(text)
 
 
 def test_no_two_prompts_begin_alike_in_any_round_or_workload():

@@ -1,6 +1,7 @@
 """What the kinds of servers share: writing flags, one generation over HTTP, comparing flags with what is in effect."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 
@@ -8,11 +9,14 @@ import httpx
 
 from agent.core.model import FlagCheck, FlagStatus, LaunchConfig
 from agent.playbook.model import Args, ArgValue
+from agent.ports import Speculation
 from agent.redact import is_secret_name
 from agent.text import one_line
 
 TRY_TIMEOUT_S = 10.0
 """How long one request of ready(), effective_flags() or flush_cache() may take."""
+
+_SPECULATED = re.compile(r"^\w+:spec_decode_num_(drafts|accepted_tokens)_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
@@ -38,6 +42,23 @@ async def post_ok(http: httpx.AsyncClient, url: str) -> bool:
         return (await http.post(url, timeout=TRY_TIMEOUT_S)).status_code == 200
     except httpx.HTTPError:
         return False
+
+
+async def drafts_and_accepted(http: httpx.AsyncClient, base_url: str) -> Speculation | None:
+    """Speculation by the counters of /metrics, which vLLM and llama.cpp name alike. None where there is no /metrics.
+
+    Each draft is a pass that keeps the accepted tokens and one of its own.
+    """
+    try:
+        reply = await http.get(f"{base_url}/metrics", timeout=TRY_TIMEOUT_S)
+    except httpx.HTTPError:
+        return None
+    if reply.status_code != 200:
+        return None
+    sums = {"drafts": 0.0, "accepted_tokens": 0.0}
+    for name, value in _SPECULATED.findall(reply.text):
+        sums[name] += float(value)
+    return Speculation(kept=sums["drafts"] + sums["accepted_tokens"], passes=sums["drafts"])
 
 
 async def generates(http: httpx.AsyncClient, base_url: str) -> bool:

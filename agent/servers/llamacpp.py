@@ -12,7 +12,9 @@ from agent.playbook.model import Args
 from agent.ports import PhaseMark, Speculation
 from agent.servers.common import (
     TRY_TIMEOUT_S,
+    Json,
     check_flag,
+    drafts_and_accepted,
     fetch_json,
     generates,
     requested_flags,
@@ -20,35 +22,47 @@ from agent.servers.common import (
 )
 
 _DOTS = re.compile(r"^(\.{4,})$")
-# llama.cpp draws one dot for each per cent of the tensors, all on one line.
+# One dot for each per cent of the tensors, all on one line; servers of late 2026 draw none.
 _DOTS_IN_ALL = 100
 _MARKS: tuple[tuple[re.Pattern[str], PhaseMark], ...] = tuple(
     (re.compile(pattern), PhaseMark(phase=phase, begins=begins))
     for pattern, phase, begins in (
-        (r"^build: \d|^build_info: |system[_ ]info: n_threads", Phase.CONFIG, True),
+        (r"^build: \d|^build_info: |system[_ ]info: n_threads|^srv +\w+: initializing \.\.\.", Phase.CONFIG, True),
         (r"load_model: loading model|load_tensors: loading|llama_model_load_from_file\w*: using device"
          r"|llama_model_loader: loaded meta data",
          Phase.LOAD_WEIGHTS, True),
         (r"llama_context: constructing|llama_init_from_model:|llama_new_context_with_model: n_ctx",
          Phase.KV_CACHE, True),
         (r"warming up the model", Phase.WARMUP, True),
-        (r"server is listening on http|model loaded$|starting the main loop", Phase.READY, True),
+        (r"\blistening on http|model loaded$|starting the main loop", Phase.READY, True),
     )
 )  # fmt: skip
 _WORDS = (
     "build: ", "build_info", "system_info", "system info", "loading model", "load_tensors", "using device",
     "loaded meta data", "llama_context: c", "llama_init_from_model", "llama_new_context", "warming up",
-    "server is listening", "model loaded", "main loop", "....",
+    "listening on http", "model loaded", "main loop", "....", "initializing ...",
 )  # fmt: skip
-# Fields of /props and of its default_generation_settings that differ from the flag's name.
+# Fields of /props, of its default_generation_settings and of the log that differ from the flag's name.
 _FIELDS = {
-    "c": "n_ctx",
-    "ctx_size": "n_ctx",
-    "np": "total_slots",
-    "parallel": "total_slots",
-    "m": "model_path",
-    "model": "model_path",
-}
+    "c": "n_ctx", "ctx_size": "n_ctx", "np": "total_slots", "parallel": "total_slots", "m": "model_path",
+    "model": "model_path", "a": "model_alias", "alias": "model_alias", "metrics": "endpoint_metrics",
+    "t": "n_threads", "threads": "n_threads", "tb": "n_threads_batch", "threads_batch": "n_threads_batch",
+    "b": "n_batch", "batch_size": "n_batch", "ub": "n_ubatch", "ubatch_size": "n_ubatch", "fa": "flash_attn",
+    "kvu": "kv_unified", "ctk": "cache_type_k", "ctv": "cache_type_v",
+}  # fmt: skip
+# The context is shared among the slots and rounded, and no batch is larger than it.
+_ADJUSTED = ("n_ctx", "n_batch", "n_ubatch")
+# What the log says of the context from --log-verbosity 4 on; what is said first is not of a draft model.
+_LOGGED = (
+    re.compile(r"system_info: n_threads = (?P<n_threads>\d+)(?: \(n_threads_batch = (?P<n_threads_batch>\d+)\))?"),
+    re.compile(r"llama_context: n_ctx += (?P<n_ctx>\d+)$", re.MULTILINE),
+    re.compile(r"llama_context: n_batch += (?P<n_batch>\d+)$", re.MULTILINE),
+    re.compile(r"llama_context: n_ubatch += (?P<n_ubatch>\d+)$", re.MULTILINE),
+    re.compile(r"llama_context: flash_attn += (?P<flash_attn>\w+)$", re.MULTILINE),
+    re.compile(r"llama_context: kv_unified += (?P<kv_unified>\w+)$", re.MULTILINE),
+    re.compile(r"llama_kv_cache: size = .* K \((?P<cache_type_k>\w+)\): .* V \((?P<cache_type_v>\w+)\): "),
+)
+_STATES: dict[str, Json] = {"enabled": "on", "disabled": "off", "true": True, "false": False}
 
 # Short names as the help of November 2026 has them: -ngl is a flag, --ngl is none.
 _SHORT = re.compile(
@@ -105,17 +119,16 @@ class LlamaCpp:
         return health.status_code == 200 and await generates(self._http, base_url)
 
     async def effective_flags(self, base_url: str, config: LaunchConfig, log_head: str) -> tuple[FlagCheck, ...]:
-        """Each requested flag against /props, which reports few of them."""
+        """Each requested flag against /props, which reports few of them, and against the log."""
         props = await fetch_json(self._http, f"{base_url}/props")
         reported = dict(props) if isinstance(props, dict) else {}
         settings = reported.get("default_generation_settings")
-        if isinstance(settings, dict):
-            reported = {**settings, **reported}
+        # The log has the context of all slots, /props that of one.
+        reported = (settings if isinstance(settings, dict) else {}) | _logged(log_head) | reported
         checks = []
         for flag, plain, value in requested_flags(config):
             field = next((name for name in (plain, _FIELDS.get(plain)) if name in reported), None)
-            # The context is shared among the slots: the one that is reported is that of a slot.
-            checks.append(check_flag(flag, value, reported, field, field == "n_ctx"))
+            checks.append(check_flag(flag, value, reported, field, field in _ADJUSTED))
         return tuple(checks)
 
     async def flush_cache(self, base_url: str) -> bool:
@@ -123,8 +136,15 @@ class LlamaCpp:
         return False
 
     async def speculation(self, base_url: str) -> Speculation | None:
-        """It is told for each request only, in its own log."""
-        return None
+        """Of /metrics, where the playbook turns it on."""
+        return await drafts_and_accepted(self._http, base_url)
+
+
+def _logged(log: str) -> dict[str, Json]:
+    """What the log says of the context, in the words of the flags."""
+    found = [match for pattern in _LOGGED if (match := pattern.search(log))]
+    told = {name: text for match in found for name, text in match.groupdict().items() if text is not None}
+    return {name: _STATES.get(text, text) for name, text in told.items()}
 
 
 def _one_dash(name: str, words: Sequence[str]) -> Sequence[str]:

@@ -10,9 +10,9 @@ from agent.core.plan import flag_words
 from agent.playbook.model import Args, ArgValue
 from agent.ports import PhaseMark, Speculation
 from agent.servers.common import (
-    TRY_TIMEOUT_S,
     Json,
     check_flag,
+    drafts_and_accepted,
     fetch_json,
     generates,
     post_ok,
@@ -64,7 +64,6 @@ _WORDS = (
 )  # fmt: skip
 
 _ARGS_LINE = re.compile(r"non-default args: (\{.*)")
-_SPECULATED = re.compile(r"^vllm:spec_decode_num_(drafts|accepted_tokens)_total(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 _PAIR = re.compile(r"'(\w+)': ('[^']*'|\"[^\"]*\"|\[[^\[\]{}<>]*\]|[\w.+-]+)(?=[,}])")
 _ENGINE_LINE = re.compile(r"Initializing a V\d LLM engine \(\S+\) with config: (.*)")
 _ENGINE_PAIR = re.compile(r"(?:^|, )(\w+)=('[^']*'|\d[\d.e+-]*|True|False|None|[\w./-]+)(?=,|$)")
@@ -141,17 +140,8 @@ class VLLM:
         return await post_ok(self._http, f"{base_url}/reset_prefix_cache")
 
     async def speculation(self, base_url: str) -> Speculation | None:
-        """Of /metrics: each draft is a pass that keeps the accepted tokens and one of its own."""
-        try:
-            reply = await self._http.get(f"{base_url}/metrics", timeout=TRY_TIMEOUT_S)
-        except httpx.HTTPError:
-            return None
-        if reply.status_code != 200:
-            return None
-        sums = {"drafts": 0.0, "accepted_tokens": 0.0}
-        for name, value in _SPECULATED.findall(reply.text):
-            sums[name] += float(value)
-        return Speculation(kept=sums["drafts"] + sums["accepted_tokens"], passes=sums["drafts"])
+        """Of /metrics."""
+        return await drafts_and_accepted(self._http, base_url)
 
 
 def _positive(name: str, value: ArgValue) -> tuple[str, ArgValue]:

@@ -22,7 +22,7 @@ _TELLING = (
     "upported", "ndefined", "umped", "atchdog", "Xid", "died", "xited", "xiting", "ismatch", "illed", "SIG", "sigquit",
     "bort", "CRITICAL", "NCCL WARN", "other ranks", "eaked", "hutting down", "shutdown", "Bus ", "waiting for",
     "roadcast block", "not enough", "ot recognize", "fallen off", "NaN", "not initialized", "Interrupt", "ignal",
-    'File "',
+    'File "', "ouldn't",
 )  # fmt: skip
 _ROUTINE = (
     b" batch, #",
@@ -98,7 +98,7 @@ class LogEngine:
             self.ranks[row.rank] = row.writer
         if self.fatal is None:
             self.fatal = self.kind.fatal(text)
-        mark = self.kind.phase_of(row.message if row.clock == "iso" else text)
+        mark = self.kind.phase_of(row.message if row.clock in ("iso", "llama") else text)
         if mark is not None:
             was_up = self.tracker.is_up
             entered = self.tracker.mark(row.writer, row.rank, mark)

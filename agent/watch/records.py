@@ -54,6 +54,7 @@ _DATED = re.compile(
 _TORCH = re.compile(r"\[rank(\d+)\]: ?")
 _GLOG = re.compile(r"\[([IWEF])(\d?\d)(\d\d) (\d\d):(\d\d):(\d\d)(\.\d+)? [\w./-]+:\d+\] ?")
 _NCCL = re.compile(r"([\w.-]+:\d+):\d+ \[(\d+)\] (?=.*\bNCCL )")
+_LLAMA = re.compile(r"(\d+)\.(\d\d)\.(\d\d\d)\.(\d\d\d) ([DIWE]) ")  # minutes, seconds, ms and us since the start
 _GPU_ID = re.compile(r"\[gpu(?:_id)?=(\d+)\] ?")
 _RANK = re.compile(r"\bTP(\d+)|_TP(\d+)|rank=(\d+)")
 _DP_RANK = re.compile(r"\b(?:DP|EP)(\d+)|_(?:DP|EP)(\d+)")
@@ -97,6 +98,10 @@ def _inner(number: int, text: str, rest: str) -> Record:
         time = _seconds("0", *glog.group(2, 3, 4, 5, 6, 7))
         message = rest[glog.end() :]
         return Record(number, text, message, writer, rank, True, glog[1], "glog", time, "glog")
+    if llama := _LLAMA.match(rest):
+        minutes, seconds, millis, micros = map(int, llama.group(1, 2, 3, 4))
+        time = minutes * 60 + seconds + millis / 1e3 + micros / 1e6
+        return Record(number, text, rest[llama.end() :], "", None, True, llama[5], "", time, "llama")
     if nccl := _NCCL.match(rest):
         return Record(number, text, rest[nccl.end() :], nccl[1], int(nccl[2]), True)
     if dated := _DATED.match(rest):

@@ -36,7 +36,3 @@ async def test_sglang_tells_the_average_since_its_cache_was_flushed(fake: Fake, 
     ):
         fake.answers["GET /server_info"] = (200, json.dumps({"internal_states": states}))
         assert await kind.speculation(fake.url) == told
-
-
-async def test_llamacpp_tells_nothing(fake: Fake, http: httpx.AsyncClient) -> None:
-    assert await server_kind("llamacpp", http).speculation(fake.url) is None

@@ -30,6 +30,11 @@ class Children:
         self.processes: list[subprocess.Popen[bytes]] = []
         self.done: dict[int, int] = {}
         self.loaded = asyncio.Event()
+        self.failing = {rank for rank in range(setting.ranks) if any(s["fail"] for s in rank_steps(setting, rank))}
+        self.all_failed = asyncio.Event()
+        """Set once every rank that the plan lets fail has told of it."""
+        if not self.failing:
+            self.all_failed.set()
         self.checked = (0.0, False)
 
     def spawn(self) -> None:
@@ -99,7 +104,18 @@ class Children:
             return
         *lines, self.buffer = (self.buffer + data).split(b"\n")
         for line in lines:
-            number = json.loads(line)["done"]
+            self._told(json.loads(line))
+
+    def _told(self, message: dict[str, Any]) -> None:
+        if "begun" in message:
+            for rank in range(1, self.setting.ranks):
+                self.tell(rank, {"begin": message["begun"]})
+        elif "failed" in message:
+            self.failing.discard(message["rank"])
+            if not self.failing:
+                self.all_failed.set()
+        else:
+            number = message["done"]
             self.done[number] = self.done.get(number, 0) + 1
             if self.done[number] == self.setting.ranks:
                 self._release(number)

@@ -90,7 +90,7 @@ def _write_commands(root: Path, world: World) -> None:
     venvs.write_script(bin_folder / "nvidia-smi", *_python("nvidia_smi", "main"), root)
     make = shlex.join([*map(str, _python("venvs", "python_venv")), str(root)])
     first = f'if [ "$1" = -m ] && [ "$2" = venv ]; then shift 2; exec {make} "$@"; fi\n'
-    for name in ("python", "python3"):
+    for name in ("python", "python3", "python3.12"):
         venvs.write_script(bin_folder / name, default / "python3", first=first)
     for name in ("sglang", "pip", "pip3"):
         venvs.write_script(bin_folder / name, default / name)

@@ -1,8 +1,9 @@
 """A rank of the simulated server: one process that logs its phases, holds GPU memory, and can die or hang.
 
 The launcher starts it as a fresh interpreter and talks JSON lines: the plan arrives on stdin, then `go` after each
-phase (a barrier, as collectives are), later lines to log. The rank answers on the shared status pipe. End of file on
-stdin means that the launcher is gone.
+phase (a barrier, as collectives are), later lines to log. Rank 0 is the first in every phase: the others wait for
+`begin`, so that their lines come behind its bar however busy the machine is. The rank answers on the shared status
+pipe. End of file on stdin means that the launcher is gone.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Rank:
         self.prefix: str = plan["prefix"]
         self.gpu_mib = 0.0
         self.gone = 0
+        self.begun = 0
         self.begins: list[float] = []
 
     def log(self, text: str) -> None:
@@ -72,6 +74,8 @@ class Rank:
         """Handle one message of the launcher."""
         if "go" in message:
             self.gone = max(self.gone, message["go"])
+        elif "begin" in message:
+            self.begun = message["begin"]
         elif "log" in message:
             self.log(message["log"])
         elif "crash" in message:
@@ -82,6 +86,10 @@ class Rank:
         self.log(f"Scheduler hit an exception: {text}")
         os.kill(self.plan["launcher"], signal.SIGQUIT)
 
+    def tell(self, **message: Any) -> None:
+        """Tell the launcher something on the status pipe."""
+        os.write(self.plan["status"], json.dumps({"rank": self.plan["rank"], **message}).encode() + b"\n")
+
     def use_memory(self, mib: float) -> None:
         """Hold this much GPU memory from now on."""
         if self.plan["gpu"] is not None and mib != self.gpu_mib:
@@ -91,15 +99,17 @@ class Rank:
     def run(self) -> None:
         """All phases, then messages until the launcher is gone."""
         for number, step in enumerate(self.plan["steps"], 1):
-            self.step(step)
-            os.write(self.plan["status"], json.dumps({"rank": self.plan["rank"], "done": number}).encode() + b"\n")
+            while self.plan["rank"] and self.begun < number:
+                self.take(self.control.next(None))
+            self.step(number, step)
+            self.tell(done=number)
             while self.gone < number:
                 self.take(self.control.next(None))
         while True:
             self.take(self.control.next(None))
 
-    def step(self, step: dict[str, Any]) -> None:
-        """One phase: its first lines, its time with bar and memory, its last lines; or its failure."""
+    def step(self, number: int, step: dict[str, Any]) -> None:
+        """The phase of that number: its first lines, its time with bar and memory, its last lines; or its failure."""
         self.wait(time.monotonic() + step["lag"])
         begin, began = time.monotonic(), time.time()
         self.begins.append(begin)
@@ -107,6 +117,10 @@ class Rank:
             self.log(line)
         if step["jit"]:
             self.compile(step["jit"])
+        if step["bar"]:
+            draw(step["bar"], 0, 0.0)
+        if self.plan["rank"] == 0:
+            self.tell(begun=number)
         self.progress(step, begin, begin + step["seconds"] * step["until"])
         if step["hang"]:
             while True:
@@ -120,12 +134,10 @@ class Rank:
             procs.append(self.plan["ledger"], "phase", phase=step["phase"], **times)
 
     def progress(self, step: dict[str, Any], begin: float, end: float) -> None:
-        """Pass the time of a phase: grow the memory and draw the bar of rank 0."""
+        """Pass the time of a phase: grow the memory and draw on the bar of rank 0."""
         bar = step["bar"]
         low, high = step["memory"] or (self.gpu_mib, self.gpu_mib)
         total = bar["total"] if bar else (8 if high != low else 1)
-        if bar:
-            draw(bar, 0, 0.0)
         for count in range(1, total + 1):
             moment = begin + step["seconds"] * count / total
             if moment > end + 1e-9:
@@ -145,6 +157,7 @@ class Rank:
         if fail["signal"]:
             os.kill(os.getpid(), fail["signal"])
         self.crash(fail["text"])
+        self.tell(failed=True)
         while True:
             self.control.next(None)
 

@@ -1,6 +1,7 @@
 """The launcher of the simulated server: it loads through its ranks, opens the port, and dies as the real one does."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -21,8 +22,8 @@ from agent.sim.web import bind
 
 logger = logging.getLogger(__name__)
 
-# so long the ranks of one failure may still write after the first of them told the launcher
-SIBLINGS_S = 0.06
+# so long the launcher waits at most, after the first rank of a failure, for the others to have told of it
+SIBLINGS_S = 5.0
 
 
 class Launcher:
@@ -159,7 +160,7 @@ class Launcher:
         if self.phase == "load":
             self.phase = "stop"
             logger.info("Received sigquit from a child process. It usually means the child failed.")
-            asyncio.get_running_loop().call_later(SIBLINGS_S, self.kill_tree)
+            self.ender = asyncio.get_running_loop().create_task(self._end_together())
         if self.phase == "stop":
             return
         self.phase = "stop"
@@ -168,6 +169,11 @@ class Launcher:
             logger.info("Sleeping 5 seconds before crash diagnostics to let GPU activity settle.")
         self.service.ready = False
         asyncio.get_running_loop().call_later(settle, self.kill_tree)
+
+    async def _end_together(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.children.all_failed.wait(), SIBLINGS_S)
+        self.kill_tree()
 
     def kill_tree(self) -> None:
         """SIGKILL the children and this process: exit code -9 is how this server normally ends."""

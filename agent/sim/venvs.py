@@ -5,6 +5,7 @@ simulated site-packages. `.sim.json` in it says which host and which environment
 """
 
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -120,9 +121,9 @@ def python_venv() -> None:
 
 def pip() -> None:
     """Entry of pip in a simulated venv."""
-    root, name, world = load_site(Path(sys.prefix))
+    root, _, world = load_site(Path(sys.prefix))
     command, wanted = (sys.argv[1:2] or ["help"])[0], [a for a in sys.argv[2:] if not a.startswith("-")]
-    installed = packages(world.environments[name]) if name else {}
+    installed = _installed(world)
     if command == "install":
         _pip_install(root, world, wanted)
     elif command in ("list", "freeze"):
@@ -140,11 +141,18 @@ def pip() -> None:
         raise SystemExit(1)
 
 
+def _installed(world: World) -> dict[str, str]:
+    """What pip lists in the environment of this interpreter."""
+    name = load_site(Path(sys.prefix))[1]
+    return packages(world.environments[name]) if name else {}
+
+
 def _pip_install(root: Path, world: World, wanted: list[str]) -> None:
     began, ledger = time.time(), root / ".sim" / "ledger.jsonl"
     for requirement in wanted:
         names = [key for key, item in world.environments.items() if requirement in item.install]
-        if requirement.split("=")[0] in ("pip", "setuptools", "wheel", "uv"):
+        name = re.split("[<>=!~]", requirement)[0]
+        if name in ("pip", "setuptools", "wheel", "uv") or (not names and name in _installed(world)):
             _say(f"Requirement already satisfied: {requirement} in ./{SITE}")
             continue
         if not names:

@@ -42,9 +42,7 @@ def test_log_order_and_bytes(host: SimHost, port: int) -> None:
     assert places == sorted(places)
     assert log.count("100% Completed | 8/8") == 2
     assert "it/s]\n\rLoading safetensors checkpoint shards:" in log, "this version ends each redrawn bar"
-    late = log.find(" TP1] Capture cuda graph begin") > log.find("\rCapturing batches")  # on a busy machine not always
-    glued = re.search(r"it/s\]\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d TP1\] Capture cuda graph begin", log)
-    assert glued or not late, "a rank's line behind the bar of another is glued to it"
+    assert re.search(r"it/s\]\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d TP1\] Capture cuda graph begin", log), "glued lines"
     assert log.startswith("[20") and "SIMULATED" in log.splitlines()[0]
 
 

@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # installs vLLM's CPU build and makes the tiny model, each only once
 REAL_VLLM = vllm=$$($(PYTHON) tests/real/setup_vllm.py) && "$$(dirname "$$vllm")/python" tests/real/make_model.py
 
-.PHONY: aa campaigns setup demo test long kimi check worlds chaos real real-failures real-messages preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen bench-replay bench-client picture reference clean help
+.PHONY: aa campaigns setup demo test long kimi story check worlds chaos real real-failures real-llamacpp real-messages preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen bench-replay bench-client picture reference clean help
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -33,6 +33,10 @@ long: $(READY)  ## the tests that take longest: ten thousand hostile texts, kill
 kimi: $(READY)  ## the playbook of Kimi-K2.5 on eight PCIe Blackwells, whole, on the simulated host (some minutes)
 	$(BIN)/pytest -m kimi tests/session/test_kimi.py
 
+story: $(READY)  ## the story's campaign beside the same plan without looking first, and what tunebot itself takes (25 minutes)
+	$(BIN)/python -m tests.story.run
+	$(BIN)/python -m tests.story.overlap
+
 worlds: $(READY)  ## fifty (or N) shuffled worlds, judged by the simulator's ledger
 	$(BIN)/pytest -n 2 -m long tests/session/test_worlds.py --worlds $(or $(N),50)
 
@@ -52,6 +56,11 @@ real: $(READY)  ## a real vLLM on this machine's CPU (the first run installs it 
 real-failures: $(READY)  ## fourteen ways a real vLLM fails, each with its reason (about 7 minutes)
 	$(REAL_VLLM)
 	$(BIN)/python tests/real/failures.py
+
+real-llamacpp: $(READY)  ## a real llama-server on this machine's CPU: its playbook, whole (25 minutes; the first run compiles it: 11 more)
+	$(BIN)/python -m tests.real.setup_llamacpp
+	$(BIN)/python -m tests.real.make_gguf
+	$(BIN)/python -m tests.real.llamacpp
 
 real-messages: $(READY)  ## a question to a real vLLM's Messages API: nonsense must be no finding
 	$(REAL_VLLM)

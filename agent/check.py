@@ -9,9 +9,10 @@ from typing import Any, NoReturn
 
 from agent.bench.datafile import looking_from
 from agent.core.pivots import group_before, group_of
-from agent.core.plan import approvals_needed, overlay
+from agent.core.plan import approvals_needed, overlay, plan_approval
+from agent.core.smoke import asks_for_smoke
 from agent.core.state import ExperimentState
-from agent.core.views.basics import duration
+from agent.core.views.basics import SMOKE_LOAD, duration
 from agent.diagnostics import Exit, UserError
 from agent.flags_located import Checked, check_by_source
 from agent.history import LoadHistoryFile
@@ -86,9 +87,11 @@ def _experiment(playbook: Playbook, experiment: Experiment) -> dict[str, Any]:
         "when": experiment.when.model_dump(by_alias=True, mode="json") if experiment.when else None,
         "after": before.title if before else None,
         "removes": dict(experiment.removes),
+        "smoke": asks_for_smoke(playbook, experiment),
         "preflights": len(experiment.preflight),
         "research": len(experiment.research),
         "approvals": list(approvals_needed(playbook, experiment)),
+        "approval": plan_approval(playbook, experiment),
     }
 
 
@@ -115,11 +118,11 @@ def _print_plan(plan: dict[str, Any], checked: Checked, out: Callable[[str], Non
     out(f"loads: at most {plan['loads_at_most']}, {known}")
     if load_s:
         out(f"loading: at most {duration(plan['loading_at_most_s'])}, measuring not counted")
-    approvals = [needed for experiment in plan["experiments"] for needed in experiment["approvals"]]
-    if approvals:
+    prepared = [experiment for experiment in plan["experiments"] if experiment["approvals"]]
+    if prepared:
         out("steps that change the host; run with:")
-        for needed in approvals:
-            out(f"  --approve {needed}")
+        for experiment in prepared:
+            out(f"  --approve {experiment['approval']}   # {_count(experiment['approvals'], 'step')}")
     for note in (*plan["not_carried_out"], *checked.unread):
         out(f"note: {note}")
 
@@ -133,6 +136,8 @@ def _remarks(experiment: dict[str, Any]) -> str:
         parts.append(f"if {after} is given up")
     if removes := experiment["removes"]:
         parts.append(f"takes {', '.join(f'{count} {term}' for term, count in removes.items())} off a step")
+    if experiment["smoke"]:
+        parts.append(f"{SMOKE_LOAD} first")
     for name, one in (("preflights", "preflight"), ("research", "research task")):
         if count := experiment[name]:
             parts.append(f"{count} {one}{'s' if count > 1 else ''}")

@@ -12,6 +12,7 @@ from agent.commands.every import COMMANDS
 from agent.commands.shared import LINES, RUN_EXITS
 from agent.config.settle import settle
 from agent.diagnostics import Exit, UserError, complain
+from agent.text import one_line
 
 EXAMPLES = (
     ("tunebot demo", "the whole story on a simulated host, in about two minutes"),
@@ -39,9 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         from agent.completion import answer_shell
 
         answer_shell(parser)
-    arguments = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
     try:
         try:
+            _check_command(words)
+            arguments = parser.parse_args(words)
             settle(arguments, os.environ)
             return int(arguments.handler(arguments))
         except UserError as error:
@@ -55,6 +58,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.INTERRUPTED
     finally:
         _let_go()
+
+
+def _check_command(words: Sequence[str]) -> None:
+    """Raises UserError for a command that there is not, with the one that was probably meant."""
+    known = [command.name for command in COMMANDS]
+    if not words or words[0].startswith("-") or words[0] in known:
+        return
+    from agent.playbook.problems import nearest
+
+    near = nearest(words[0], known)
+    hint = f"did you mean tunebot {near}?" if near else "tunebot --help lists them all"
+    raise UserError(f"there is no command '{one_line(words[0], 80)}'", hint)
 
 
 def _let_go() -> None:

@@ -73,9 +73,9 @@ class TargetEffects:
     async def _prepare(self, command: do.Prepare) -> tuple[bool, str]:
         step = command.step
         try:
-            if step.creates and await self.target.exists(step.creates):
-                return True, f"{step.creates} exists already"
             result = await self._run_once(command)
+            if result is None:
+                return True, f"{step.creates} exists already"
             if result.exit_code is None:
                 return False, "its end is unknown: the connection to the target broke meanwhile"
             if result.timed_out:
@@ -89,11 +89,16 @@ class TargetEffects:
             return False, str(error)
         return True, f"exit 0{', made ' + step.creates if step.creates else ''}"
 
-    async def _run_once(self, command: do.Prepare) -> CommandResult:
-        job, more = command.job, 1
+    async def _run_once(self, command: do.Prepare) -> CommandResult | None:
+        """What became of a step; None where what it creates was there before it began."""
+        step, job, more = command.step, command.job, 1
         while True:
             try:
-                return await self.target.run_once(job, command.step.run, timeout_s=command.step.timeout)
+                # No proof of a step that has begun: a folder is there long before all that belongs in it.
+                there = step.creates is not None and await self.target.exists(step.creates)
+                if there and await self.target.outcome(job) is None:
+                    return None
+                return await self.target.run_once(job, step.run, timeout_s=step.timeout)
             except LaunchVoid:  # cut off before it began: that id is spent
                 more += 1
                 job = f"{command.job}-{more}"

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from agent.flags.check import NAMES, FlagProblem
 from agent.flags_check import FlagReport, flag_reports
+from agent.fragments import shipped_fragments
 from agent.playbook.data_files import LookAt
+from agent.playbook.fragments import with_fragments
 from agent.playbook.load import KnownFlags, load_playbook
 from agent.playbook.model import Playbook
 from agent.playbook.outline import Draft, Outline, table_at
@@ -33,16 +35,16 @@ class Checked:
 
 def load_by_source(data: bytes, file: str, look_at: LookAt) -> Playbook | list[Problem]:
     """As `load_playbook`, with our own lists of flags and those of the sources on this machine."""
-    bare = load_playbook(data, file, {}, look_at)
+    bare = load_playbook(data, file, {}, look_at, shipped_fragments())
     reports = tuple(flag_reports(bare)) if isinstance(bare, Playbook) else ()
-    return load_playbook(data, file, _known(reports), look_at)
+    return load_playbook(data, file, _known(reports), look_at, shipped_fragments())
 
 
 def check_by_source(data: bytes, file: str, look_at: LookAt, target: str | None) -> Checked:
     """A playbook with the flags of each experiment held against its source. `target` is that of `--target`."""
-    bare = load_playbook(data, file, {}, look_at)
+    bare = load_playbook(data, file, {}, look_at, shipped_fragments())
     reports = tuple(flag_reports(bare, target)) if isinstance(bare, Playbook) else ()
-    found = load_playbook(data, file, _known(reports), look_at)
+    found = load_playbook(data, file, _known(reports), look_at, shipped_fragments())
     fatal, mild = _located(data.decode().removeprefix("\ufeff"), file, reports) if reports else ([], [])
     # Of two words about one flag, that of the source is the better one.
     spots = {(problem.line, problem.column) for problem in fatal}
@@ -80,7 +82,8 @@ def _located(text: str, file: str, reports: Sequence[FlagReport]) -> tuple[list[
     """What the sources say, by place: what no server would start with, and what is only to be known."""
     fatal, mild = Report(file, text), Report(file, text)
     root = parse_tree(text, fatal)
-    outline = Outline(root if isinstance(root, Table) else Table(Place(1, 1), {}))
+    root = root if isinstance(root, Table) else Table(Place(1, 1), {})
+    outline = Outline(with_fragments(root, fatal, shipped_fragments()))
     hit: dict[tuple[_Entry, FlagProblem], list[str]] = {}
     told: dict[str, set[str]] = {}
     for report in reports:

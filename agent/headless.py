@@ -10,7 +10,9 @@ from agent.core import events as ev
 from agent.core.model import TaskKind
 from agent.core.needs import Need, needs
 from agent.core.reduce import initial, reduce
+from agent.core.saved import saved_loads
 from agent.core.state import State
+from agent.core.terms import set_aside
 from agent.core.views.asked import asked_text
 from agent.core.views.basics import best_command, board, duration
 from agent.core.views.board import TICKED, UNTICKED
@@ -180,12 +182,20 @@ def _short(text: str, limit: int) -> str:
 
 def ledger_line(state: State) -> str:
     """Loads paid and saved, time loading, and the research that was done meanwhile."""
-    loads = [launch for launch in state.launches.values() if launch.pid is not None]
-    loading = sum(launch.load_s or (launch.ended_at or state.now) - launch.requested_at for launch in loads)
-    saved = [e for e in state.experiments.values() if e.verdict and e.verdict.word == "ruled-out"]
+    loads, smoke = _loads_s(state, smoke=False), _loads_s(state, smoke=True)
+    loading = sum(loads)
+    saved = saved_loads(state)
     kinds: tuple[TaskKind, ...] = ("grep", "read", "probe", "ask", "preflight", "flags")
     done = {kind: [t for t in state.tasks.values() if t.task.kind == kind and t.status] for kind in kinds}
     research = ", ".join(f"{len(tasks)} {kind}" for kind, tasks in done.items() if tasks) or "none"
     worth = f" (about {duration(len(saved) * loading / len(loads))})" if saved and loads else ""
-    paid = f"{len(loads)} loads paid ({duration(loading)}), {len(saved)} saved by preflights{worth}"
-    return f"{paid}; research: {research}"
+    by_best_case = " and best cases" if any(map(set_aside, saved)) else ""
+    tried = f", {len(smoke)} smoke loads ({duration(sum(smoke))})" if smoke else ""
+    paid = f"{len(loads)} loads paid ({duration(loading)}){tried}"
+    return f"{paid}, {len(saved)} saved by preflights{by_best_case}{worth}; research: {research}"
+
+
+def _loads_s(state: State, *, smoke: bool) -> list[float]:
+    """How long each server that was started loaded: the smoke loads, or all others."""
+    started = (one for one in state.launches.values() if one.pid is not None and (one.purpose == "smoke") is smoke)
+    return [one.load_s or (one.ended_at or state.now) - one.requested_at for one in started]

@@ -23,12 +23,15 @@ class LogFile:
     """The lines of a growing file, at eight bytes a line.
 
     Lines end at newlines, at carriage returns and before glued time stamps. Empty ones are dropped, and of a bar that
-    redraws itself only the last state is a line. A file that was truncated or replaced is begun again.
+    redraws itself only the last state is a line. A file that was truncated or replaced is begun again, as is one of
+    which less counts than before.
     """
 
     def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
         """`path` need not exist yet. `redact` takes the secrets out of each line that is drawn."""
         self.path = path
+        self.limit: int | None = None
+        """Bytes of the file that count, from the first; all where None. It may change at any time."""
         self.generation = 0
         self._redact = redact
         self._fd = -1
@@ -69,13 +72,15 @@ class LogFile:
         if self._fd < 0:
             return began
         self._size = os.fstat(self._fd).st_size
+        if self.limit is not None:
+            self._size = min(self._size, self.limit)
         if self._size < self._read_to:
             self._forget()
             began = True
         if self._size == self._read_to:
             return began
         self._undo_unfinished()
-        data = os.pread(self._fd, BLOCK, self._at)
+        data = os.pread(self._fd, min(BLOCK, self._size - self._at), self._at)
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         if not end and len(data) >= BLOCK:
             end = len(data)

@@ -30,11 +30,12 @@ def file_of(name: str) -> tuple[bytes, str]:
 
 def _parse(text: bytes, file: str, say: Say, as_json: bool) -> tuple[Playbook, str]:
     from agent.bench.datafile import looking_from
+    from agent.fragments import shipped_fragments
     from agent.playbook.load import load_playbook
     from agent.servers.known_flags import all_known_flags
 
     look_at = looking_from(Path(file).parent)
-    found = load_playbook(text, file, all_known_flags(), look_at)
+    found = load_playbook(text, file, all_known_flags(), look_at, shipped_fragments())
     if not isinstance(found, list):
         return found, text.decode()
     from agent.check import refuse

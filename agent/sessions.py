@@ -12,6 +12,7 @@ from agent.core.state import Stage, State
 from agent.core.views.basics import change_text, value_text
 from agent.core.views.entries import PlaybookEntry, SessionEntry, Standing
 from agent.core.views.flags import command_of
+from agent.fragments import shipped_fragments
 from agent.journal.journal import FILE, JournalError, is_being_written, read_journal
 from agent.paths import shipped_playbooks
 from agent.playbook.load import LARGEST, load_playbook
@@ -100,7 +101,7 @@ def _playbook_entry(path: Path, here: Path, shipped: bool) -> PlaybookEntry | No
         return None
     shipped = shipped or path.resolve().parent == shipped_playbooks().resolve()
     file_name = path.stem if shipped else str(path.relative_to(here))
-    found = load_playbook(data, file_name, all_known_flags())
+    found = load_playbook(data, file_name, all_known_flags(), fragments=shipped_fragments())
     if not isinstance(found, Playbook):
         return PlaybookEntry(
             file=file_name, name=path.name, target="", experiments=0, shipped=shipped, problems=len(found)

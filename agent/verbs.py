@@ -26,11 +26,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def demo(arguments: argparse.Namespace) -> int:
     """`tunebot demo`."""
-    from agent.core.plan import approvals_needed
+    from agent.core.plan import plan_approval
 
     playbook, source = _load("demo")
     # The demo's host is simulated and thrown away, so its own steps need no person.
-    approved = [needed for experiment in playbook.experiments for needed in approvals_needed(playbook, experiment)]
+    approved = [plan_approval(playbook, experiment) for experiment in playbook.experiments if experiment.prepare]
     return _run_playbook(playbook, source, arguments, tuple(approved))
 
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 
 from agent.core import events as ev
 from agent.core.model import Failure, Gpu, LaunchConfig, Phase
+from agent.core.smoke import is_dummy
 from agent.core.state import Launch, LaunchStage
 from agent.core.views.basics import duration
 from agent.following import LogFollower
 from agent.patience import patiently, while_it_held
+from agent.playbook.smoke import DUMMY
 from agent.ports import LaunchStatus, LoadHistory, ServerKind, Target, TargetUnreachable, WatchUpdate
 from agent.redact import Redactor
 from agent.session import SessionFolder
@@ -181,8 +183,8 @@ class Watcher:
         """Add the load to the history; why that could not be done, if so. Of a rejoined one nobody saw the phases."""
         if self._rejoined:
             return
-        target, kind, took_s = self._with.target, self._with.kind, self._watch.durations_s()
-        problem = self._with.history.add(target.name, kind.name, self._model, took_s, self._how)
+        target, kind, took_s = self._with.target, _kind(self._with, self._config), self._watch.durations_s()
+        problem = self._with.history.add(target.name, kind, self._model, took_s, self._how)
         if problem:
             yield problem
 
@@ -207,8 +209,13 @@ class Watcher:
 
 def usual_phases_s(setting: Setting, config: LaunchConfig) -> Mapping[Phase, float] | None:
     """The seconds of each phase of earlier loads of such a launch, or None where there were none."""
-    kind = setting.kind
-    return setting.history.phases_s(setting.target.name, kind.name, kind.model_of(config.args), _how(config))
+    kind, model = _kind(setting, config), setting.kind.model_of(config.args)
+    return setting.history.phases_s(setting.target.name, kind, model, _how(config))
+
+
+def _kind(setting: Setting, config: LaunchConfig) -> str:
+    """The kind of server, apart for dummy weights: their loads say nothing of real ones, nor the other way round."""
+    return f"{setting.kind.name} {DUMMY}" if is_dummy(config) else setting.kind.name
 
 
 def _how(config: LaunchConfig) -> str:

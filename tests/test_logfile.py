@@ -74,6 +74,23 @@ def test_the_way_a_file_grows_makes_no_difference(
     assert read_all(log) == whole
 
 
+@settings(max_examples=200, deadline=None)
+@given(PIECES, st.lists(st.integers(0, 80), max_size=8))
+def test_only_what_counts_is_read(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], limits: list[int]
+) -> None:
+    data, folder = b"".join(pieces), tmp_path_factory.mktemp("limit")
+    (folder / "log").write_bytes(data)
+    log = LogFile(folder / "log")
+    for number, limit in enumerate([*limits, None]):
+        log.limit = limit
+        (folder / str(number)).write_bytes(data[:limit])
+        part = LogFile(folder / str(number))
+        assert read_all(log) == read_all(part)
+        part.close()
+    log.close()
+
+
 def test_a_line_longer_than_a_block_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"first\n" + b"x" * (3 * BLOCK) + b"\nlast\n")

@@ -6,14 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.core.events import Event
+from agent.core.state import Launch
 from agent.core.views.flag_help import FlagFacts
 from agent.core.views.panels import GpuUse
+from agent.logtimes import WHOLE, LogTimes, Shown
 from agent.replay import Recording, Speeds
 from agent.review.marks import DECISIONS, MarkKind, Trail
 from tui.source import no_flag_facts
 
 SPEEDS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 USUAL = Speeds(loads=16, decisions=1)
+
+UNDATED = "the whole log: its lines have no dates"
+"""What is said of a log that cannot be cut at a moment."""
 
 VERDICTS: frozenset[MarkKind] = frozenset({"verdict", "dead end"})
 PHASES: frozenset[MarkKind] = frozenset({"launch", "phase", "ready"})
@@ -50,6 +55,8 @@ class ReplaySource:
         self.playing = True
         self.following = ""
         """The experiment whose moments alone are gone to; empty where it is all of them."""
+        self._logs: dict[str, LogTimes] = {}
+        self._cut: tuple[str, int, Shown] = "", 0, WHOLE
         self._offset = 0.0
         self._clock = clock
         self._moved_at = clock()
@@ -74,6 +81,17 @@ class ReplaySource:
         """The recorded time at the playing position, in seconds since the epoch."""
         self._play_on()
         return self.recording.clock.time_at(self.index, self._offset)
+
+    def log_shown(self, launch: Launch, now: float) -> Shown:
+        """What was printed by then, to a second; of a launch that has ended all."""
+        if launch.ended_at is not None:
+            return WHOLE
+        if self._cut[:2] != (launch.id, int(now)):
+            path = self.folder / "launches" / f"{launch.id}.log"
+            times = self._logs.setdefault(launch.id, LogTimes(path, launch.requested_at))
+            until = times.until(now)
+            self._cut = launch.id, int(now), Shown(until, "" if until is not None else UNDATED)
+        return self._cut[2]
 
     def submit(self, event: Event) -> None:
         """A replay takes no event: what happened is what happened."""

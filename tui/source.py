@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Protocol
 
 from agent.core.events import Event, SessionEnded
-from agent.core.state import State
+from agent.core.state import Launch, State
 from agent.core.views.flag_help import FlagFacts
 from agent.core.views.panels import GpuUse
+from agent.logtimes import WHOLE, Shown
 
 
 def no_flag_facts(name: str) -> FlagFacts | None:
@@ -42,6 +43,9 @@ class Source(Protocol):
 
     def submit(self, event: Event) -> None:
         """Hand in an event from a person. A replay takes none."""
+
+    def log_shown(self, launch: Launch, now: float) -> Shown:
+        """What of a launch's log is shown at `now`: the whole of it, but in a replay."""
 
 
 class Live:
@@ -91,6 +95,10 @@ class Live:
     def now(self) -> float:
         """The time where the session runs."""
         return time.time() + self._ahead_s
+
+    def log_shown(self, launch: Launch, now: float) -> Shown:
+        """All that was printed."""
+        return WHOLE
 
     def submit(self, event: Event) -> None:
         """Hand the event to the engine."""

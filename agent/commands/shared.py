@@ -64,7 +64,13 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--headless", action="store_true", help="print one line a change instead of the screen")
     how.add_argument("--detach", action="store_true", help="run without a terminal; tunebot attach shows it")
     add_form(parser)
-    parser.add_argument("--approve", action="append", default=[], metavar="ID@HASH", help="approve a prepare step")
+    parser.add_argument(
+        "--approve",
+        action="append",
+        default=[],
+        metavar="ID@HASH",
+        help="approve a prepare step, or all of an experiment",
+    )
     parser.add_argument("--keep", action="store_true", help="when interrupted, leave the server running")
     add_logs(parser)
 

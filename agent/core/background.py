@@ -9,6 +9,7 @@ from agent.core.state import ExperimentState, Stage, State
 from agent.core.terms import task_of_term
 from agent.core.views.briefing import briefing
 from agent.playbook.model import AskEntry, GrepEntry, PreflightEntry, ProbeEntry, ReadEntry, ResearchEntry
+from agent.text import one_line
 
 BACKGROUND_TASKS = 4
 """How many background tasks run at a time."""
@@ -53,7 +54,7 @@ _TITLES: Mapping[type, tuple[TaskKind, Callable[..., str]]] = {
     GrepEntry: ("grep", lambda e: e.task.pattern),
     ReadEntry: ("read", lambda e: f"{e.task.file} around {e.task.around}"),
     AskEntry: ("ask", lambda e: e.task),
-    ProbeEntry: ("probe", lambda e: " ".join(e.task.run)),
+    ProbeEntry: ("probe", lambda e: one_line(" ".join(e.task.run))),
 }
 
 
@@ -100,10 +101,13 @@ def _task_of(state: State, experiment: ExperimentState, name: str, entry: Prefli
     )
 
 
+_SUBJECTS = ("table", "name", "module", "exists", "absent")
+
+
 def _check_title(entry: PreflightEntry) -> str:
     """`table-has-key TABLE`: what is checked, by its kind and the name that says most."""
     check = entry.check
-    subject = next((value for name in ("table", "name", "module") if (value := getattr(check, name, None))), "")
+    subject = next((value for name in _SUBJECTS if (value := getattr(check, name, None))), "")
     return f"{type(entry).model_fields['check'].alias} {subject}".rstrip()
 
 
@@ -121,7 +125,7 @@ def _term_tasks(state: State) -> Iterator[Task]:
             experiment=baseline.id,
             kind="probe",
             title=f"{term.measured_by} of {' and '.join(map(str, sizes))} bytes",
-            entry=CallTimes(sizes=sizes, run=term.run),
+            entry=CallTimes(sizes=sizes, run=term.run, per_layer=term.per_layer),
             config=config_of(state, baseline.id),
             needed=True,
             gpu=True,

@@ -19,6 +19,7 @@ EDITS = (
     ev.ExperimentChanged,
     ev.DeadEndMarked,
     ev.NoteWritten,
+    ev.NoteTakenBack,
     ev.TodoAdded,
     ev.TodoTicked,
 )
@@ -41,6 +42,8 @@ def refusal(state: State, edit: ev.Event) -> str | None:
             return cannot_give_up(state, edit.experiment) or _bad_text(edit.reason)
         case ev.NoteWritten() | ev.TodoAdded():
             return _bad_text(edit.text)
+        case ev.NoteTakenBack():
+            return cannot_take_back(state, edit.experiment, edit.written_at)
         case ev.TodoTicked():
             return cannot_tick(state, edit.todo, edit.done)
     raise TypeError(f"{type(edit).__name__} is no edit")
@@ -135,6 +138,12 @@ def cannot_give_up(state: State, experiment: str) -> str | None:
     if found.given_up or word in _DEAD or (word == "worse" and not heirs):
         return f"{experiment} is a dead end already: m adds a note"
     return f"{experiment} is kept: m notes what speaks against it" if word == "keep" else None
+
+
+def cannot_take_back(state: State, experiment: str, written_at: float) -> str | None:
+    """Why the note of a time (seconds since the epoch) cannot be taken back, None if it can."""
+    known = any(note.at == written_at for note in state.experiments[experiment].notes)
+    return None if known else f"{experiment} has no such note any more"
 
 
 def cannot_tick(state: State, todo: int, done: bool) -> str | None:

@@ -97,6 +97,12 @@ def note_written(state: State, event: ev.NoteWritten) -> State:
     return state.with_experiment(event.experiment, notes=notes)
 
 
+def note_taken_back(state: State, event: ev.NoteTakenBack) -> State:
+    """One note less."""
+    notes = tuple(note for note in state.experiments[event.experiment].notes if note.at != event.written_at)
+    return state.with_experiment(event.experiment, notes=notes)
+
+
 def todo_added(state: State, event: ev.TodoAdded) -> State:
     """One thing more to do."""
     return replace(state, todos=(*state.todos, Todo(text=event.text)))

@@ -28,8 +28,9 @@ from agent.core.model import (
 from agent.core.scope import Facts, KnownDeadEnd
 from agent.playbook.model import Args, Env, Experiment, Playbook, ResearchEntry
 
-# measure: launched for an experiment; serve: left running at the end; attach: somebody else's, only measured.
-Purpose = Literal["measure", "serve", "attach"]
+# measure: launched for an experiment; serve: left running at the end; attach: somebody else's, only measured;
+# smoke: launched with dummy weights before the real load, never measured.
+Purpose = Literal["measure", "serve", "attach", "smoke"]
 Ending = Literal["completed", "interrupted", "target-lost"]
 
 
@@ -323,6 +324,16 @@ class RoundFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundSpoilt(Event):
+    """A measured round is worth nothing for a `reason` that may pass: it counts no more, and is repeated."""
+
+    launch: str
+    workload: str
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictReached(Event):
     """A launched experiment is judged: against its parent (did the idea work?) and the incumbent (ship it?)."""
 
@@ -460,6 +471,14 @@ class NoteWritten(Wish):
 
     experiment: str
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteTakenBack(Wish):
+    """A person takes back the note that was written at `written_at` (seconds since the epoch)."""
+
+    experiment: str
+    written_at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

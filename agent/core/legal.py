@@ -37,6 +37,7 @@ LAUNCH_MOVES: Mapping[type[ev.Event], frozenset[LaunchStage]] = {
     ev.RoundRequested: frozenset({LaunchStage.READY, LaunchStage.MEASURING}),
     ev.RoundMeasured: frozenset({LaunchStage.MEASURING}) | OVER,
     ev.RoundFailed: frozenset({LaunchStage.MEASURING}) | OVER,
+    ev.RoundSpoilt: frozenset({LaunchStage.READY, LaunchStage.MEASURING}),
     ev.GuardRequested: frozenset({LaunchStage.READY, LaunchStage.MEASURING}),
     ev.GuardEnded: frozenset({LaunchStage.MEASURING}) | OVER,
     ev.LaunchAbandoned: ALIVE | OVER,

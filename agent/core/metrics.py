@@ -46,6 +46,10 @@ class Hygiene:
     text: str
 
 
+PASSING = ("client CPU", "loop lag", "host load", "schedule")
+"""Names of what speaks against a round and may be gone in the next: it lies in the client's host, not in what runs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundMetrics:
     """One measured round of a workload.
@@ -95,6 +99,14 @@ class RoundMetrics:
     def not_comparable(self) -> str | None:
         """Why these numbers must not be held against others, or None."""
         return "; ".join(item.text for item in self.hygiene if item.level == "bad") or None
+
+    @property
+    def spoilt(self) -> str | None:
+        """What makes this round worth nothing where all of that may be gone in the next, with what may be its cause."""
+        bad = {item.name for item in self.hygiene if item.level == "bad"}
+        if not bad or not bad.issubset(PASSING):
+            return None
+        return "; ".join(item.text for item in self.hygiene if item.name in PASSING)
 
     def value(self, metric: MetricName) -> float:
         """One number by the name that an objective gives it. Raises LookupError where this round does not have it."""

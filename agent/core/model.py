@@ -119,7 +119,7 @@ class Finding:
     `summary` is one line for the board. `requires` are flags that the source demands beside those of the experiment.
     `outcome` is set by checks only; the first two values rule the experiment out. `answer` and `proposal` are an
     LLM's; a proposal is an experiment that waits for a person. `calls_s` are seconds of one call of a term of the cost
-    model, by the bytes of its message.
+    model, by the bytes of its message; `calls` those of a step, None where they were not counted.
     """
 
     summary: str
@@ -129,17 +129,20 @@ class Finding:
     answer: Answer | None = None
     proposal: Experiment | None = None
     calls_s: Mapping[str, float] = field(default_factory=dict)
+    calls: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTimes:
     """What a term of the cost model wants measured: all-reduces of messages of these sizes, in bytes.
 
-    `run` is the Python that does it; empty: the server's own.
+    `run` is the Python that does it; empty: the server's own. With `per_layer` of them in each layer of the model those
+    of a step are counted too.
     """
 
     sizes: tuple[int, ...]
     run: tuple[str, ...] = ()
+    per_layer: int | None = None
 
 
 TaskKind = Literal["flags", "preflight", "grep", "read", "ask", "probe"]

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent.core.model import LaunchConfig, Quote
-from agent.core.plan import approvals_needed, config_of, flag_words, proposal_digest
+from agent.core.plan import (
+    approvals_missing,
+    approvals_needed,
+    config_of,
+    flag_words,
+    plan_approval,
+    proposal_digest,
+)
 from agent.core.state import Stage, State, TaskState
 from agent.core.views.expected import best_of, expected_of
 from agent.core.views.flags import shown_args, shown_env
@@ -16,7 +23,10 @@ READABLE = 8000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A step that changes the host. `run` is the argv as it would be executed, `needed` the `ID@HASH` of its bytes."""
+    """A step that changes the host. `run` is the argv as it would be executed, `needed` the `ID@HASH` of its bytes.
+
+    `plan` is the `ID@HASH` that approves all `steps` of its experiment at once.
+    """
 
     key: str
     experiment: str
@@ -26,6 +36,7 @@ class Approval:
     creates: str | None
     target: str
     needed: str
+    plan: str
     why: str
 
     @property
@@ -105,10 +116,11 @@ def _approvals(state: State) -> Iterator[Approval]:
         if experiment.stage is not Stage.TODO:
             continue
         spec = experiment.spec
+        missing = approvals_missing(state.playbook, spec, state.approved)
         for step, (prepare, needed) in enumerate(
             zip(spec.prepare, approvals_needed(state.playbook, spec), strict=True)
         ):
-            if step >= experiment.prepared and needed not in state.approved:
+            if step >= experiment.prepared and needed in missing:
                 yield Approval(
                     key=f"{experiment.id}/prepare{step + 1}",
                     experiment=experiment.id,
@@ -118,6 +130,7 @@ def _approvals(state: State) -> Iterator[Approval]:
                     creates=prepare.creates,
                     target=target_name(state),
                     needed=needed,
+                    plan=plan_approval(state.playbook, spec),
                     why=spec.why,
                 )
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from agent.core.model import LaunchConfig
 from agent.core.state import ExperimentState, State
@@ -86,3 +86,18 @@ def approvals_needed(playbook: Playbook, experiment: Experiment) -> Iterator[str
     """The `ID@HASH` of each step of an experiment that changes the host."""
     for step in experiment.prepare:
         yield f"{experiment.id}@{step_digest(playbook, step)}"
+
+
+def plan_approval(playbook: Playbook, experiment: Experiment) -> str:
+    """The `ID@HASH` of all steps of an experiment in their order; of a single one, its own."""
+    steps = list(approvals_needed(playbook, experiment))
+    if len(steps) < 2:
+        return "".join(steps)
+    return f"{experiment.id}@{hashlib.sha256(json.dumps(steps).encode()).hexdigest()[:12]}"
+
+
+def approvals_missing(playbook: Playbook, experiment: Experiment, approved: Container[str]) -> list[str]:
+    """The `ID@HASH` of each step that is approved neither by itself nor with all others."""
+    if plan_approval(playbook, experiment) in approved:
+        return []
+    return [needed for needed in approvals_needed(playbook, experiment) if needed not in approved]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agent.core import commands as do
 from agent.core import events as ev
-from agent.core.plan import config_of
+from agent.core.smoke import config_of_launch
 from agent.core.state import ExperimentState, Launch, LaunchStage, Stage, State
 from agent.core.verdict import guard_reference
 
@@ -69,7 +69,7 @@ def _unfinished(state: State, away_s: float) -> Iterator[do.Command]:
     if launch is None or launch.stage is LaunchStage.FAILED:
         return
     # Not as it was journalled: there the secrets are taken out.
-    config = config_of(state, launch.experiment)
+    config = config_of_launch(state, launch)
     if launch.stage is LaunchStage.STOPPING:
         yield _stop(launch)
     elif launch.purpose == "attach":

@@ -332,6 +332,13 @@ def _round_failed(state: State, event: ev.RoundFailed, launch: Launch) -> State:
     return state.with_launch(launch.id, round_error=event.reason, measuring=None, stage=stage)
 
 
+def _round_spoilt(state: State, event: ev.RoundSpoilt) -> State:
+    launch, place = state.launches[event.launch], (event.workload, event.index)
+    spoilt = tuple(r for r in launch.rounds if (r.workload, r.index) == place)
+    rounds = tuple(r for r in launch.rounds if r not in spoilt)
+    return state.with_launch(launch.id, rounds=rounds, spoilt=(*launch.spoilt, *spoilt))
+
+
 def _guard_requested(state: State, event: ev.GuardRequested) -> State:
     return state.with_launch(event.launch, stage=LaunchStage.MEASURING, guarding=True)
 
@@ -421,6 +428,7 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.ExperimentChanged: edits.changed,
     ev.DeadEndMarked: edits.dead_end_marked,
     ev.NoteWritten: edits.note_written,
+    ev.NoteTakenBack: edits.note_taken_back,
     ev.TodoAdded: edits.todo_added,
     ev.TodoTicked: edits.todo_ticked,
     ev.ExperimentRetried: _retried,
@@ -443,6 +451,7 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
     ev.RoundRequested: _round_requested,
     ev.RoundMeasured: _round_measured,
     ev.RoundFailed: _round_failed,
+    ev.RoundSpoilt: _round_spoilt,
     ev.GuardRequested: _guard_requested,
     ev.GuardEnded: _guard_ended,
     ev.LaunchPlanned: _launch_planned,

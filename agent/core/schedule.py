@@ -6,10 +6,11 @@ tried in the order of `_RULES`: what needs no waiting first, then the background
 
 from collections.abc import Iterator
 
-from agent.core import background, pivots, relaunch
+from agent.core import background, pivots, relaunch, repeats
 from agent.core import events as ev
 from agent.core.model import BARREN, DEAD
-from agent.core.plan import approvals_needed, config_of, reopened_spec
+from agent.core.plan import approvals_missing, config_of, plan_approval, reopened_spec
+from agent.core.smoke import is_wanted, smoke_config
 from agent.core.state import ExperimentState, Launch, LaunchStage, Stage, State
 from agent.core.terms import not_worth_a_load
 from agent.core.verdict import counted, guard_of, trouble
@@ -92,6 +93,8 @@ def _current_launch(state: State) -> ev.Event | None:
         return None
     if launch.stage is LaunchStage.FAILED:
         return _outcome(state, experiment) or ev.StopRequested(at=state.now, launch=launch.id, why="it failed")
+    if launch.purpose == "smoke":
+        return ev.StopRequested(at=state.now, launch=launch.id, why="the smoke load got ready, the real one is next")
     if launch.measuring is not None or launch.guarding:
         return None
     return _next_round(state, launch) or _guard(state, launch) or _outcome(state, experiment)
@@ -101,13 +104,13 @@ def _next_round(state: State, launch: Launch) -> ev.Event | None:
     invalid = any(flag.status == "contradicted" for flag in launch.flags)
     if launch.round_error or invalid:
         return None
+    if spoilt := repeats.next_spoilt(state, launch):
+        return spoilt
     measured = {(r.workload, r.index) for r in launch.rounds}
-    for number, workload in enumerate(state.playbook.workloads):
+    for workload in state.playbook.workloads:
         for index in range(workload.rounds):
             if (workload.name, index) not in measured:
-                # Every round of every launch has prompts of its own, also one that was cut off and is repeated.
-                series = 1_000 * state.resumes + len(state.launches)
-                seed = state.seed + 1_000_000 * series + 1_000 * number + index
+                seed = repeats.seed_of(state, launch, workload, index)
                 return ev.RoundRequested(at=state.now, launch=launch.id, workload=workload.name, index=index, seed=seed)
     return None
 
@@ -164,7 +167,8 @@ def _next_experiment(state: State) -> ev.Event | None:
     if background.must_wait(state, experiment):
         return None
     attach = experiment.spec.baseline == "attach" and not experiment.launches
-    return _request_launch(state, experiment.id, "attach" if attach else "measure")
+    purpose: ev.Purpose = "attach" if attach else "smoke" if is_wanted(state, experiment) else "measure"
+    return _request_launch(state, experiment.id, purpose)
 
 
 def _relaunch(state: State) -> ev.Event | None:
@@ -200,17 +204,19 @@ def _is_runnable(state: State, experiment: ExperimentState) -> bool:
 
 
 def missing_approvals(state: State, spec: Experiment) -> list[str]:
-    """The `ID@HASH` of each step of an experiment that nobody approved yet."""
-    return [needed for needed in approvals_needed(state.playbook, spec) if needed not in state.approved]
+    """The `ID@HASH` of all steps of an experiment where nobody approved any yet, else of each that is missing."""
+    missing = approvals_missing(state.playbook, spec, state.approved)
+    return [plan_approval(state.playbook, spec)] if 0 < len(missing) == len(spec.prepare) else missing
 
 
 def _request_launch(state: State, experiment: str, purpose: ev.Purpose) -> ev.Event:
+    config = config_of(state, experiment)
     return ev.LaunchRequested(
         at=state.now,
         launch=f"{state.session}-{len(state.launches) + 1:02d}",
         experiment=experiment,
         purpose=purpose,
-        config=config_of(state, experiment),
+        config=smoke_config(config) if purpose == "smoke" else config,
     )
 
 

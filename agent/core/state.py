@@ -84,7 +84,9 @@ class Launch:
     """One start of the server, from its intent to its end. A `void` one was cut off before anything was started.
 
     `usual_s` are the seconds of each phase of earlier loads of its kind. Nobody saw all of an `unwatched` load, since
-    tunebot was not there or could not reach the target: the times of its phases are not to be compared.
+    tunebot was not there or could not reach the target: the times of its phases are not to be compared. `rounds` are
+    in the order in which they were measured; those that something passing spoilt, and that are repeated, are in
+    `spoilt`.
     """
 
     id: str
@@ -105,6 +107,7 @@ class Launch:
     load_s: float | None = None
     flags: tuple[FlagCheck, ...] = ()
     rounds: tuple[Round, ...] = ()
+    spoilt: tuple[Round, ...] = ()
     measuring: tuple[str, int] | None = None
     guarding: bool = False
     guard: GuardResult | None = None
@@ -122,6 +125,11 @@ class Launch:
     def phase(self) -> Phase:
         """The phase that the load is in now."""
         return self.phases[-1][0] if self.phases else Phase.LAUNCH
+
+    @property
+    def repeats(self) -> Round | None:
+        """The spoilt round that is measured again now, as it was last, or None."""
+        return next((r for r in reversed(self.spoilt) if (r.workload, r.index) == self.measuring), None)
 
     @property
     def is_up(self) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from agent.core.metrics import RoundMetrics
+from agent.core.model import Finding
 from agent.core.state import ExperimentState, Stage, State
 from agent.core.verdict import Evidence
 from agent.playbook.metrics import MetricName
@@ -138,18 +139,31 @@ def forecast(state: State, experiment: ExperimentState) -> Forecast | str | None
 
 
 def _parts(state: State, experiment: ExperimentState, verifies: bool) -> Iterator[Part]:
-    for name, removed in experiment.spec.removes.items():
+    for name in experiment.spec.removes:
         term = state.playbook.terms[name]
+        removed, left = removed_of(state, experiment, name)
         each_s = measured_s(state, name, verifies)
         believed_s = believed(term, verifies)
         yield Part(
             term=name,
             removed=removed,
-            left=max(removed, term.count - _removed_before(state, experiment, name)),
+            left=left,
             each_s=believed_s if each_s is None else each_s,
             believed_s=believed_s,
             measured=each_s is not None,
         )
+
+
+def removed_of(state: State, experiment: ExperimentState, name: str) -> tuple[int, int]:
+    """The calls of a term that an experiment takes off a step, and those that were there before it.
+
+    The playbook counts both against its own `count`; where the calls were counted on the target, it is that share.
+    """
+    term, told = state.playbook.terms[name], _found(state, name)
+    calls = told.calls if told and told.calls else term.count
+    removed = experiment.spec.removes[name]
+    left = max(removed, term.count - _removed_before(state, experiment, name))
+    return round(removed * calls / term.count), round(left * calls / term.count)
 
 
 def _removed_before(state: State, experiment: ExperimentState, term: str) -> int:
@@ -168,16 +182,31 @@ def believed(term: Term, verifies: bool) -> float:
 
 def measured_s(state: State, name: str, verifies: bool) -> float | None:
     """Seconds of a call as they were measured on the target; None where they were not."""
-    task = state.tasks.get(task_of_term(state, name))
-    term = state.playbook.terms[name]
+    term, told = state.playbook.terms[name], _found(state, name)
     size = term.bytes_verify if verifies else term.bytes
-    return task.finding.calls_s.get(str(size)) if task and task.finding else None
+    return told.calls_s.get(str(size)) if told else None
+
+
+def _found(state: State, name: str) -> Finding | None:
+    """What the task that measures a term found."""
+    task = state.tasks.get(task_of_term(state, name))
+    return task.finding if task else None
 
 
 def task_of_term(state: State, name: str) -> str:
     """The id of the task that measures a term; it belongs to the baseline."""
     baseline = state.baseline.id
     return f"{baseline}/term-{name}"
+
+
+NOT_WORTH = "not worth a load"
+"""How the reason begins of what ended because of its best case."""
+
+
+def set_aside(experiment: ExperimentState) -> bool:
+    """Whether an experiment ended without a load because all that it could gain was too little."""
+    verdict = experiment.verdict
+    return verdict is not None and verdict.word == "not-reached" and experiment.reason.startswith(NOT_WORTH)
 
 
 def not_worth_a_load(state: State, experiment: ExperimentState) -> str | None:
@@ -191,7 +220,7 @@ def not_worth_a_load(state: State, experiment: ExperimentState) -> str | None:
     least, made = state.playbook.objective.min_gain, forecast(state, experiment)
     if not isinstance(made, Forecast) or made.gain is None or made.gain >= least:
         return None
-    return f"not worth a load: {made.gain:+.1%} at best, if {parts_text(made)} vanished, and {least:.1%} is the least"
+    return f"{NOT_WORTH}: {made.gain:+.1%} at best, if {parts_text(made)} vanished, and {least:.1%} is the least"
 
 
 def parts_text(made: Forecast) -> str:

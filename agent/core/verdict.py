@@ -83,9 +83,13 @@ def _in_words(value: float, low: float, high: float, least: float, against: str,
 
 
 def counted(state: State, experiment: ExperimentState) -> list[Launch]:
-    """Its launches that use up `launches` of the playbook: all of its present flags, but those that were cut off."""
+    """Its launches that use up `launches` of the playbook: all of its present flags, but those that were cut off.
+
+    A smoke load is one of them only where it failed: then it is all that there will be.
+    """
     launches = (state.launches[name] for name in experiment.launches[experiment.since :])
-    return [one for one in launches if one.purpose != "serve" and not one.void and not _was_cut_off(state, one)]
+    ours = [one for one in launches if one.purpose != "serve" and (one.purpose != "smoke" or one.failure)]
+    return [one for one in ours if not one.void and not _was_cut_off(state, one)]
 
 
 def _was_cut_off(state: State, launch: Launch) -> bool:
@@ -134,7 +138,7 @@ def trouble(state: State, launch: Launch) -> tuple[VerdictWord, str] | None:
     """Why the numbers of a launch do not count, with the verdict that it gives where there are no others."""
     objective, whole = state.playbook.objective, _is_whole(state, launch)
     if launch.failure and not whole:
-        return "failed", launch.failure.reason
+        return "failed", ("in the smoke load: " if launch.purpose == "smoke" else "") + launch.failure.reason
     if launch.round_error:
         return "failed", f"could not be measured: {launch.round_error}"
     if bad := _contradicted(launch):

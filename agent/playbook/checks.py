@@ -8,6 +8,7 @@ from agent.playbook.model import MOST_EXPERIMENTS
 from agent.playbook.outline import Draft, Outline, items_at, scalar_at, table_at
 from agent.playbook.problems import Path, Report, shown
 from agent.playbook.references import check_references
+from agent.playbook.smoke_checks import check_smoke
 from agent.playbook.term_checks import check_terms
 from agent.playbook.tree import Items, Node, Scalar, Table
 from agent.playbook.values import resolve
@@ -26,6 +27,7 @@ def check(root: Table, report: Report, known_flags: Mapping[str, Sequence[Sequen
         return  # the shape says so; what follows takes time in the square of their number
     check_references(outline, report)
     check_terms(outline, report)
+    check_smoke(outline, report)
     server = table_at(root, "server")
     kind = scalar_at(server, "kind") if server else None
     if kind and kind.text in known_flags:

@@ -6,6 +6,7 @@ from yaml.reader import Reader
 
 from agent.playbook.checks import check
 from agent.playbook.data_files import LookAt, check_data_files, with_data_files
+from agent.playbook.fragments import Fragments, with_fragments
 from agent.playbook.model import Playbook
 from agent.playbook.problems import Place, Problem, Report
 from agent.playbook.resolve import with_default_parents
@@ -20,18 +21,24 @@ KnownFlags = Mapping[str, Sequence[Sequence[str]]]
 
 
 def load_playbook(
-    data: bytes, file: str, known_flags: KnownFlags, look_at: LookAt | None = None
+    data: bytes,
+    file: str,
+    known_flags: KnownFlags,
+    look_at: LookAt | None = None,
+    fragments: Fragments | None = None,
 ) -> Playbook | list[Problem]:
     """The playbook, in which every experiment but the baseline has a `based_on`; or its problems in file order.
 
     Never raises. `file` is the name to print. A kind of server that `known_flags` lacks has its flags not checked;
-    without `look_at` files of prompts are not looked at.
+    without `look_at` files of prompts are not looked at. `fragments` are those that an experiment may use.
     """
     text = _decoded(data, file)
     if isinstance(text, Problem):
         return [text]
     report = Report(file, text)
     root = parse_tree(text, report) if _is_readable(text, report) else None
+    if isinstance(root, Table):
+        root = with_fragments(root, report, fragments or {})
     playbook = _build(root, report, known_flags, look_at) if root else None
     problems = report.sorted()
     if problems or playbook is None:

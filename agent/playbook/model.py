@@ -13,6 +13,7 @@ from agent.playbook.group import MOST_GROUPS
 from agent.playbook.group import Group as Group
 from agent.playbook.metrics import MetricName as MetricName
 from agent.playbook.preflight_entries import PreflightEntry as PreflightEntry
+from agent.playbook.smoke import Smoke
 from agent.playbook.strict import Strict as Strict
 from agent.playbook.strict import key_of
 from agent.playbook.term import Term as Term
@@ -226,12 +227,20 @@ class Experiment(Strict):
     """Done during an earlier load; what it finds stands on the board."""
     when: When | None = None
     """Without it, it runs in its turn."""
+    use: str | None = None
+    """A fragment of `playbooks/fragments/`, laid under this experiment while the file is read: its lists come first,
+    and what the experiment says itself goes before its values. What runs, and what is kept, is the whole of both."""
+    parameters: Mapping[str, Text] = Field(default={}, alias="with")
+    """What the fragment is told, by the names of its parameters."""
     prepare: tuple[PrepareStep, ...] = ()
-    """Steps that change the host before it is launched. Each is approved by the hash of its bytes."""
+    """Steps that change the host before it is launched. Each is approved by the hash of its bytes, or all by that of
+    them all."""
     revisit: tuple[str, ...] = ()
     """Dead ends to try again on top of this one, once it is measured, as `ID@THIS`."""
     removes: Mapping[str, Annotated[Whole, Field(ge=1)]] = Field(default={})
     """How many calls of which `terms` it takes off a step, at best. What could not gain enough is not launched."""
+    smoke: Smoke | None = None
+    """Instead of the playbook's: `dummy`, or `false` for none."""
 
 
 def _target_form(value: Any) -> str:
@@ -263,6 +272,11 @@ class Playbook(Strict):
     """What is measured on each launch, one after the other."""
     launches: Whole = Field(default=3, ge=1, le=20)
     """The most launches of one flag set. With 1 the noise between launches is not counted."""
+    smoke: Smoke = False
+    """With `dummy`, every experiment is first loaded with dummy weights (sglang, vllm): that reads no weights, and is
+    never measured. What does not start so has failed, and its real load is not paid; tried again by hand, it is loaded
+    for real. Such a load cannot show wrong or missing weights, wrong answers or speed, and is of no use for a GGUF file
+    or a model in object storage."""
     accept: Literal["resolver"] | None = None
     """With `resolver`, what the server's source demands is added to an experiment without asking."""
     at_end: Literal["serve-best", "baseline", "stop", "keep"] = "serve-best"

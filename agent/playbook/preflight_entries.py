@@ -20,6 +20,7 @@ from agent.playbook.preflights import (
     PathCheck,
     PortFree,
     PythonPackage,
+    SourceName,
     TableHasKey,
     Topology,
 )
@@ -42,6 +43,12 @@ class GpuGateEntry(Strict):
     """`- gpu-gate: {in: sglang:srt/layers/communicator.py, function: apply_flashinfer_allreduce_fusion}`"""
 
     check: GpuGate = Field(alias="gpu-gate")
+
+
+class SourceNameEntry(Strict):
+    """`- source-name: {in: sglang:srt/models/kimi_k25.py, name: KimiK25ForConditionalGeneration.get_embed_and_head}`"""
+
+    check: SourceName = Field(alias="source-name")
 
 
 class FlagKnownEntry(Strict):
@@ -162,6 +169,7 @@ PreflightEntry = Annotated[
     Annotated[TableHasKeyEntry, Tag("table-has-key")]
     | Annotated[ListContainsEntry, Tag("list-contains")]
     | Annotated[GpuGateEntry, Tag("gpu-gate")]
+    | Annotated[SourceNameEntry, Tag("source-name")]
     | Annotated[FlagKnownEntry, Tag("flag-known")]
     | Annotated[ModuleImportableEntry, Tag("module-importable")]
     | Annotated[PythonPackageEntry, Tag("python-package")]
@@ -182,9 +190,9 @@ PreflightEntry = Annotated[
     | Annotated[EnvEntry, Tag("env")]
     | Annotated[HttpEntry, Tag("http")],
     key_of(
-        *("table-has-key", "list-contains", "gpu-gate", "flag-known", "module-importable", "python-package"),
-        *("command-version", "gpu", "topology", "driver-option", "kernel-arg", "pcie-link", "peers", "power-limit"),
-        *("numa", "cuda", "model-config", "path", "disk-free", "port-free", "env", "http"),
+        *("table-has-key", "list-contains", "gpu-gate", "source-name", "flag-known", "module-importable"),
+        *("python-package", "command-version", "gpu", "topology", "driver-option", "kernel-arg", "pcie-link", "peers"),
+        *("power-limit", "numa", "cuda", "model-config", "path", "disk-free", "port-free", "env", "http"),
     ),
 ]
 

@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from agent.playbook.fields import Text, VersionSpec, Whole
+from agent.playbook.fields import Switch, Text, VersionSpec, Whole
 from agent.playbook.strict import Strict
 from agent.playbook.units import Size
 
@@ -76,6 +76,28 @@ class GpuGate(Strict):
     """`NAME:path` with a name of `server.source`."""
     name: str = Field(alias="function")
     """The name of the function."""
+
+
+class SourceName(Check):
+    """The code of a source file must define a name (`Class.method` for one of a class), or must not.
+
+    Of a class that inherits from other files, and of a name that is only mentioned, nothing is said.
+    """
+
+    scope: ClassVar[tuple[Scope, ...]] = ("source",)
+    file: str = Field(alias="in")
+    """`NAME:path` with a name of `server.source`."""
+    name: str
+    """A function, class, method, variable or import."""
+    there: Switch = True
+    """False: the code must not define it."""
+
+    @field_validator("name")
+    @classmethod
+    def _of_code(cls, name: str) -> str:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise ValueError("expected a name as Python has it, such as Model.forward")
+        return name
 
 
 class FlagKnown(Strict):
@@ -170,11 +192,14 @@ class ModelConfig(Check):
 
 
 class PathCheck(Check):
-    """A file or folder of the host must exist."""
+    """A file or folder of the host must exist, or another must not."""
 
     scope: ClassVar[tuple[Scope, ...]] = ("host",)
-    name: str = Field(alias="exists", min_length=1)
-    """Its path on the target."""
+    any_of: ClassVar[tuple[str, ...]] = ("exists", "absent")
+    exists: str | None = Field(default=None, min_length=1)
+    """The path on the target of what must exist."""
+    absent: str | None = Field(default=None, min_length=1)
+    """The path of what must not."""
 
 
 class DiskFree(Check):

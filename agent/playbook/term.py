@@ -16,7 +16,7 @@ class Term(Strict):
     """
 
     count: Whole = Field(ge=1, le=1_000_000)
-    """Calls in a step, in the baseline."""
+    """Calls in a step, in the baseline. What experiments remove is counted against it."""
     each: BriefSeconds
     """How long one is believed to take in a decode step."""
     each_verify: BriefSeconds | None = None
@@ -27,5 +27,8 @@ class Term(Strict):
     """The message of a call that is measured, in a decode step."""
     bytes_verify: Whole | None = Field(default=None, ge=2, le=1 << 30)
     """The message of a call in a verify pass; it is not measured, where it is left out."""
+    per_layer: Whole | None = Field(default=None, ge=1, le=1_000)
+    """Calls in a layer: they are counted, with the layers of the model's config.json; `count` is used where it is left
+    out."""
     run: tuple[Text, ...] = ()
     """The Python that measures; the server's own, where it is left out."""

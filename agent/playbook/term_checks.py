@@ -9,7 +9,7 @@ from agent.playbook.tree import Scalar, Table
 from agent.playbook.values import resolve
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_OF_MEASURING = ("bytes", "bytes_verify", "run")
+_OF_MEASURING = ("bytes", "bytes_verify", "per_layer", "run")
 
 
 def check_terms(outline: Outline, report: Report) -> None:

@@ -16,6 +16,7 @@ from agent.core.views.board import board_view
 from agent.core.views.details import details, task_view
 from agent.core.views.flags import arg_text, command_of
 from agent.core.views.loads import loads_of
+from agent.core.views.numbers import in_order
 from agent.core.views.strategy import strategies
 from agent.report.lane import Span
 from agent.report.ledger import ledger_of
@@ -135,10 +136,15 @@ def _launches(state: State, experiment: ExperimentState, now: float) -> Iterator
 
 def _measured(state: State, launch: Launch) -> Iterator[Measured]:
     for workload in state.playbook.workloads:
-        rounds = tuple(r.metrics for r in launch.rounds if r.workload == workload.name)
+        rounds = tuple(r.metrics for r in in_order(launch, workload.name))
         if rounds:
             means = tuple(_mean(rounds, metric) for metric in UNITS)
-            yield Measured(workload=workload.name, rounds=rounds, means=means)
+            repeated = tuple(
+                f"round {one.index + 1}: {one.metrics.not_comparable}"
+                for one in launch.spoilt
+                if one.workload == workload.name
+            )
+            yield Measured(workload=workload.name, rounds=rounds, means=means, repeated=repeated)
 
 
 def _mean(rounds: Sequence[RoundMetrics], metric: str) -> Mean:

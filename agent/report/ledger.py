@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
+from agent.core.saved import saved_loads
 from agent.core.state import ExperimentState, Launch, State
+from agent.core.terms import set_aside
 from agent.report.lane import Doing, Span
 from agent.report.model import Ledger, LlmSpent, Saved, TaskFacts
 
@@ -12,14 +14,19 @@ from agent.report.model import Ledger, LlmSpent, Saved, TaskFacts
 def ledger_of(state: State, lane: Sequence[Span], tasks: Sequence[TaskFacts], elapsed_s: float) -> Ledger:
     """The ledger of a session; `lane` and `tasks` are those of its report."""
     seconds = {doing: sum(span.lasts_s for span in lane if span.act.doing is doing) for doing in Doing}
-    loads = [launch for launch in state.launches.values() if launch.pid is not None]
+    started = [launch for launch in state.launches.values() if launch.pid is not None]
+    loads = [launch for launch in started if launch.purpose != "smoke"]
+    smoke = {launch.id: launch for launch in started if launch.purpose == "smoke"}
     ready = [launch.load_s for launch in loads if launch.load_s is not None]
-    saved = tuple(_saved(state, e) for e in state.experiments.values() if e.verdict and e.verdict.word == "ruled-out")
+    saved = tuple(_saved(state, experiment) for experiment in saved_loads(state))
     inside = [_inside(task, lane) for task in tasks]
+    spoilt = [one.metrics.duration_s for launch in state.launches.values() for one in launch.spoilt]
     return Ledger(
         elapsed_s=elapsed_s,
         loading_s=seconds[Doing.LOADING],
         measuring_s=seconds[Doing.MEASURING],
+        spoilt_rounds=len(spoilt),
+        spoilt_s=sum(spoilt),
         stopping_s=seconds[Doing.STOPPING],
         preparing_s=seconds[Doing.PREPARING],
         idle_s=seconds[Doing.IDLE],
@@ -27,6 +34,9 @@ def ledger_of(state: State, lane: Sequence[Span], tasks: Sequence[TaskFacts], el
         loads=len(loads),
         loads_ready=len(ready),
         mean_load_s=fmean(ready) if ready else None,
+        smoke_loads=len(smoke),
+        smoke_failed=sum(launch.failure is not None for launch in smoke.values()),
+        smoke_s=sum(span.lasts_s for span in lane if span.act.launch in smoke),
         saved=saved,
         saved_s=sum(one.estimate_s or 0.0 for one in saved),
         tasks=tuple(sorted(Counter(task.kind for task in tasks).items())),
@@ -45,13 +55,15 @@ def _saved(state: State, experiment: ExperimentState) -> Saved:
     among = f"{parent} and of what is based on it" if near else "this session"
     return Saved(
         experiment=experiment.id,
+        by="best case" if set_aside(experiment) else "check",
         estimate_s=fmean(launch.load_s or 0.0 for launch in loads) if loads else None,
         basis=f"mean of {len(loads)} load{'s' if len(loads) > 1 else ''} of {among}" if loads else "nothing was loaded",
     )
 
 
 def _ready(state: State) -> list[Launch]:
-    return [one for one in state.launches.values() if one.pid is not None and one.load_s is not None]
+    loads = (one for one in state.launches.values() if one.pid is not None and one.load_s is not None)
+    return [one for one in loads if one.purpose != "smoke"]
 
 
 def _parent(state: State, launch: Launch) -> str | None:

@@ -163,6 +163,8 @@ def _launch(launch: LaunchFacts) -> Iterator[str]:
     yield from ("", f"Load {launch.number}: {escaped(outcome(launch))}. {phases_text(launch)}".rstrip())
     for measured in launch.measured:
         yield from ("", *table(*measured_table(measured)))
+        if measured.repeated:
+            yield from ("", *(f"- spoilt, and repeated: {escaped(text)}" for text in measured.repeated))
 
 
 def _quotes(quotes: Sequence[Quote]) -> list[str]:

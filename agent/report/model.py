@@ -1,6 +1,7 @@
 """The values of a report. All frozen; units are in the names, times are seconds since the session began."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from agent.core.model import Answer, Quote, RoundMetrics, Spent, Verdict
 from agent.core.state import Todo
@@ -77,11 +78,15 @@ class Mean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The rounds of a workload on one launch, in their order."""
+    """The rounds of a workload on one launch, in their order.
+
+    `repeated` are those that were spoilt and measured again: `round 3: why`.
+    """
 
     workload: str
     rounds: tuple[RoundMetrics, ...]
     means: tuple[Mean, ...]
+    repeated: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +145,13 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """An experiment that a check ruled out. `estimate_s` is what its load would have taken; `basis` says by what.
+    """An experiment whose load was never paid: a check ruled it out, or its best case was not worth one.
 
-    It is None where nothing was loaded to estimate it by.
+    `estimate_s` is what the load would have taken, `basis` by what that is estimated; None where nothing was loaded.
     """
 
     experiment: str
+    by: Literal["check", "best case"]
     estimate_s: float | None
     basis: str
 
@@ -167,13 +173,17 @@ class LlmSpent:
 class Ledger:
     """Where the time went. The times of the server lane (loading to away) add up to `elapsed_s`.
 
-    `loads` are starts of a server that tunebot made. `mean_load_s` is over those that got ready, `load_s` of each.
+    `loads` are starts of a server that tunebot made, without smoke loads. `mean_load_s` is over those that got ready.
+    `smoke_s` is what the `smoke_loads` took of the server lane; `smoke_failed` did not start.
     Times of tasks are summed up over tasks, which run beside each other; `tasks_in_loads_s` is the part inside loads.
+    `spoilt_s` is what the `spoilt_rounds` took that were repeated, a part of `measuring_s`.
     """
 
     elapsed_s: float
     loading_s: float
     measuring_s: float
+    spoilt_rounds: int
+    spoilt_s: float
     stopping_s: float
     preparing_s: float
     idle_s: float
@@ -181,6 +191,9 @@ class Ledger:
     loads: int
     loads_ready: int
     mean_load_s: float | None
+    smoke_loads: int
+    smoke_failed: int
+    smoke_s: float
     saved: tuple[Saved, ...]
     saved_s: float
     tasks: tuple[tuple[str, int], ...]

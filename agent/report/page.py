@@ -217,6 +217,8 @@ def _launch(launch: LaunchFacts) -> Iterator[Safe]:
     yield el("p", f"Load {launch.number}: {outcome(launch)}. ", el("span", phases_text(launch), class_="faint"))
     for measured in launch.measured:
         yield _table(f"Rounds of load {launch.number}", *measured_table(measured))
+        if measured.repeated:
+            yield el("ul", *(el("li", f"spoilt, and repeated: {text}") for text in measured.repeated), class_="changes")
 
 
 def _evidence(quotes: Sequence[Quote]) -> Iterator[Safe]:

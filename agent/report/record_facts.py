@@ -206,6 +206,7 @@ TOLD: Mapping[type[ev.Event], Callable[[Any, State], Record]] = {
     ev.ServerFailed: _failed,
     ev.RoundMeasured: _measured,
     ev.RoundFailed: _round_failed,
+    ev.RoundSpoilt: _round_failed,
     ev.GuardEnded: _guard,
     ev.LaunchPlanned: _planned,
     ev.VerdictReached: _judged,
@@ -229,6 +230,7 @@ TOLD: Mapping[type[ev.Event], Callable[[Any, State], Record]] = {
     ev.ExperimentChanged: _changed,
     ev.DeadEndMarked: _fields,
     ev.NoteWritten: nothing,
+    ev.NoteTakenBack: nothing,
     ev.TodoAdded: nothing,
     ev.TodoTicked: _fields,
 }

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from agent.core import events as ev
 from agent.core.needs import Need
+from agent.core.saved import saved_loads
 from agent.core.state import State
 from agent.core.views.asked import asked_facts, asked_text
 from agent.core.views.basics import board
@@ -57,7 +58,7 @@ def asked(need: Need, at: float, state: State) -> Record:
 
 def ended(event: ev.SessionEnded, after: State) -> Record:
     """The last object: the board in numbers, and the best launch command."""
-    loads = [launch for launch in after.launches.values() if launch.pid is not None]
+    loads = [launch for launch in after.launches.values() if launch.pid is not None and launch.purpose != "smoke"]
     serving = after.launches[event.serving] if event.serving else None
     best = best_of(after)
     return {
@@ -65,7 +66,7 @@ def ended(event: ev.SessionEnded, after: State) -> Record:
         "ending": event.ending,
         "board": [renamed(plain(board_line(after, row)), {"change": "change_fraction"}) for row in board(after)],
         "loads": len(loads),
-        "loads_saved": sum(e.verdict is not None and e.verdict.word == "ruled-out" for e in after.experiments.values()),
+        "loads_saved": len(saved_loads(after)),
         "best": best and {"experiment": best.experiment, "launch_command": best.command},
         "serving": serving and {"launch": serving.id, "experiment": serving.experiment, "port": serving.port},
     }

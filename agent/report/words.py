@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from agent.core.model import Claim, Quote, Verdict
 from agent.core.scope import UNKNOWN
-from agent.core.views.basics import duration
+from agent.core.views.basics import SMOKE_LOAD, duration
 from agent.core.views.details import NoteLine
 from agent.report.lane import Doing, Span
 from agent.report.model import (
@@ -159,10 +159,11 @@ def doubts(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def outcome(launch: LaunchFacts) -> str:
-    """`ready after 10.3 s`, or how the load ended."""
+    """`ready after 10.3 s`, or how the load ended; `smoke load ready after 2.1 s`."""
+    which = f"{SMOKE_LOAD} " if launch.load.purpose == "smoke" else ""
     if launch.load_s is not None:
-        return f"ready after {lasting(launch.load_s)}"
-    return f"{launch.load.failure or launch.load.stage} after {lasting(launch.load.total_s)}"
+        return f"{which}ready after {lasting(launch.load_s)}"
+    return f"{which}{launch.load.failure or launch.load.stage} after {lasting(launch.load.total_s)}"
 
 
 def phases_text(launch: LaunchFacts) -> str:
@@ -241,9 +242,15 @@ def ledger_rows(ledger: Ledger) -> Iterator[tuple[str, str, str]]:
     for name, seconds, note in lane:
         share = f"{lasting(seconds)} ({seconds / ledger.elapsed_s:.0%})" if ledger.elapsed_s else lasting(seconds)
         yield name, share, note
+        if name == "measuring" and ledger.spoilt_rounds:
+            yield "spoilt rounds", lasting(ledger.spoilt_s), f"{ledger.spoilt_rounds}, repeated; a part of measuring"
     mean = f"{lasting(ledger.mean_load_s)} each on average until ready" if ledger.loads_ready else ""
     yield "loads paid", str(ledger.loads), f"{ledger.loads_ready} got ready" + (f", {mean}" if mean else "")
-    yield "loads saved by checks", str(len(ledger.saved)), f"about {lasting(ledger.saved_s)}: {ESTIMATE}"
+    if ledger.smoke_loads:
+        failed = f"{ledger.smoke_failed} did not start, whose real loads were not paid"
+        yield "smoke loads", str(ledger.smoke_loads), f"{lasting(ledger.smoke_s)} with their stops; {failed}"
+    by_best_case = " and best cases" if any(one.by == "best case" for one in ledger.saved) else ""
+    yield f"loads saved by checks{by_best_case}", str(len(ledger.saved)), f"about {lasting(ledger.saved_s)}: {ESTIMATE}"
     kinds = ", ".join(f"{count} {kind}" for kind, count in ledger.tasks) or "none"
     yield (
         "background tasks",

@@ -8,6 +8,7 @@ from pathlib import Path
 from agent.core.model import CallTimes, Finding, Host, LaunchConfig
 from agent.core.terms import brief
 from agent.research.common import Progress, ResearchError, Result, launch_env, quote_text, sentence
+from agent.research.preflights.model_config import layers_of
 from agent.research.preflights.used_gpus import used_gpus
 from agent.research.server_python import python_of
 from agent.research.sources import Sources
@@ -43,7 +44,21 @@ async def call_times_task(
     # Libraries may have something to say after it.
     found = _seconds(next((line for line in reversed(lines) if line.startswith(b'{"sizes"')), b""), sizes)
     told = ", ".join(f"{size} bytes {brief(seconds)}" for size, seconds in found.items())
-    return "done", Finding(summary=sentence(f"{ranks} GPUs: {told}", sources.redact), calls_s=found)
+    calls, counted = await _count(sources, entry, config)
+    summary = sentence(f"{ranks} GPUs: {told}{counted}", sources.redact)
+    return "done", Finding(summary=summary, calls_s=found, calls=calls)
+
+
+async def _count(sources: Sources, entry: CallTimes, config: LaunchConfig) -> tuple[int | None, str]:
+    """The calls of a step, and how they were counted. Where the model does not say, what is believed stays."""
+    if entry.per_layer is None:
+        return None, ""
+    try:
+        layers = await layers_of(sources, config)
+    except ResearchError as error:
+        return None, f"; not counted: {error}"
+    calls = entry.per_layer * layers
+    return calls, f"; {calls} in a step of {layers} layers"
 
 
 def _cause(lines: Sequence[bytes]) -> bytes:

@@ -8,7 +8,7 @@ from agent.playbook import hardware as checks
 from agent.playbook import preflights as of
 from agent.playbook.preflight_entries import PreflightEntry
 from agent.research.common import Progress, sentence
-from agent.research.preflights import environment, flags, gate, hardware, literal, machine, model_config
+from agent.research.preflights import environment, flags, gate, hardware, literal, machine, model_config, source_name
 from agent.research.preflights.reports import Report
 from agent.research.sources import Sources
 
@@ -41,6 +41,8 @@ async def _check(
             return await literal.check_list(sources, check, host, progress)
         case of.GpuGate() as check:
             return await gate.check_gate(sources, check, host, progress)
+        case of.SourceName() as check:
+            return await source_name.check_name(sources, check, progress)
         case of.FlagKnown() as check:
             return await flags.check_flag(sources, check, config, table_of, progress)
         case of.ModuleImportable() as check:

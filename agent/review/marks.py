@@ -85,6 +85,9 @@ def positions_about(events: Sequence[ev.Event], experiment: str) -> frozenset[in
 
 
 _Told = tuple[MarkKind, str, str]
+_PURPOSES: dict[ev.Purpose, str] = {
+    "measure": "", "serve": " to serve", "attach": ": attaching", "smoke": ": smoke load"
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -111,8 +114,7 @@ class _Teller:
                 yield from self._task(event)
             case ev.LaunchRequested():
                 self.launched[event.launch] = event.experiment
-                why = {"measure": "", "serve": " to serve", "attach": ": attaching"}[event.purpose]
-                yield "launch", event.experiment, f"launch {len(self.launched)}{why}"
+                yield "launch", event.experiment, f"launch {len(self.launched)}{_PURPOSES[event.purpose]}"
             case ev.VerdictReached():
                 word = event.parent.word
                 # As on the board: what others are based on stays a result, however slow it is.
@@ -173,6 +175,8 @@ class _Teller:
                 yield "round", about, f"{event.workload} round {event.index + 1}"
             case ev.RoundFailed():
                 yield "round", about, f"{event.workload} round {event.index + 1} failed"
+            case ev.RoundSpoilt():
+                yield "round", about, f"{event.workload} round {event.index + 1} spoilt"
             case ev.GuardEnded():
                 yield "round", about, "guard"
 
@@ -221,6 +225,7 @@ _WISHES: dict[type[ev.Event], str] = {
     ev.ExperimentChanged: "changed",
     ev.DeadEndMarked: "marked as a dead end",
     ev.NoteWritten: "noted",
+    ev.NoteTakenBack: "a note taken back",
     ev.LaunchAbandoned: "ended by hand",
     ev.TaskAbandoned: "task cancelled",
     ev.InterruptRequested: "interrupted",

@@ -20,6 +20,7 @@ _DECIDED = (
     ev.PrepareRequested,
     ev.LaunchRequested,
     ev.RoundRequested,
+    ev.RoundSpoilt,
     ev.GuardRequested,
     ev.LaunchPlanned,
     ev.VerdictReached,

@@ -33,7 +33,13 @@ def play(plan: SessionPlan, without: Without) -> Result:
     began = time.monotonic()
     root = Path(tempfile.mkdtemp(prefix=f"chaos-{plan.number}-"))
     with ground(root, plan.ssh, orphans=plan.schedule == "server") as place:
-        book = playbook("box" if plan.ssh else "simulated", plan.serve, whole=plan.schedule != "pair")
+        book = playbook(
+            "box" if plan.ssh else "simulated",
+            plan.serve,
+            whole=plan.schedule != "pair",
+            launches=plan.launches,
+            guard=plan.guard,
+        )
         operators = [
             Operator(place, name, book, lives, without, random.Random(f"{plan.seed}:{name}"))
             for name, lives in (("one", plan.lives), ("two", plan.second))

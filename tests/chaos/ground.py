@@ -106,10 +106,11 @@ def _research() -> list[dict[str, Any]]:
     return [{"probe": probe, "needed": True}, {"grep": grep}]
 
 
-def playbook(target: str, serve: bool, whole: bool) -> dict[str, Any]:
+def playbook(target: str, serve: bool, whole: bool, launches: int = 1, guard: bool = False) -> dict[str, Any]:
     """The playbook of a session: a baseline, an idea, two loads that fail, and one with prepared environment.
 
-    Not `whole`: the first two only, for operators who share a host.
+    Not `whole`: the first two only, for operators who share a host. `launches` are granted to each flag set; with a
+    `guard` each answers its questions.
     """
     site = "lib/python3.12/site-packages/sglang"
     steps = [
@@ -140,7 +141,8 @@ def playbook(target: str, serve: bool, whole: bool) -> dict[str, Any]:
         },
         "objective": {"workload": WORKLOAD, "min_gain": "5%"},
         "workloads": [{"name": WORKLOAD, "input_len": 32, "output_len": 64, "requests": REQUESTS, "rounds": ROUNDS}],
-        "launches": 1,
+        "launches": launches,
+        **({"guard": {"answers": "builtin", "max_logprob_drop": 0.02}} if guard else {}),
         "at_end": "baseline" if serve else "stop",
         "experiments": experiments if whole else experiments[:2],
     }

@@ -13,7 +13,8 @@ from typing import Any
 from agent.core import events as ev
 from agent.core.legal import IllegalTransition
 from agent.core.reduce import initial, reduce
-from agent.core.state import State
+from agent.core.state import Launch, State
+from agent.core.verdict import guard_of
 from agent.headless import Printer
 from agent.journal.journal import FILE, JournalError, read_journal
 from agent.sim.ledger import alive_pids, read_ledger
@@ -24,6 +25,8 @@ _EVENT = re.compile(r" {0,6}\d+:\d\d(:\d\d)?  ")
 _TICK = re.compile(r"loading: .* · ")
 """Progress may be lost when power is: it is not synced."""
 _MARK = re.compile(r"[0-9a-f]{16}")
+QUESTION = "<|user|>"
+"""How a prompt of the guard begins, and no other: only the guard asks over chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Evidence:
     records: list[dict[str, Any]]
     acknowledged: dict[tuple[str, int], float] = field(default_factory=dict)
     """When a round, by launch and index, was acknowledged."""
+    guarded: dict[str, float] = field(default_factory=dict)
+    """When the answers of a launch to the guard were acknowledged."""
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [record for record in self.records if record["kind"] == kind]
@@ -67,7 +72,7 @@ def judge(operator: Operator) -> list[Violation]:
         left = alive_pids(operator.ledger)
         found.append(Violation("lost", f"the journal cannot be folded: {error}"))
         return [*found, Violation("orphan", f"{left} live")] if left else found
-    for check in (_lost, _launches, _overlap, _left, _rounds, _prepared, _results):
+    for check in (_lost, _launches, _overlap, _left, _rounds, _guarded, _prepared, _results):
         found += check(evidence)
     return found
 
@@ -113,6 +118,8 @@ def _lost(evidence: Evidence) -> Iterator[Violation]:
             event = evidence.lines[place][0]
             if isinstance(event, ev.RoundMeasured):
                 evidence.acknowledged[event.launch, event.index] = when
+            if isinstance(event, ev.GuardEnded):
+                evidence.guarded[event.launch] = when
     data = (folder / FILE).read_bytes()
     for prefix in evidence.operator.prefixes:
         if not data.startswith(prefix):
@@ -124,7 +131,10 @@ def _lost(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _launches(evidence: Evidence) -> Iterator[Violation]:
-    """A launch id is started once, and nothing is started without an intent, or that is said to be void."""
+    """A launch id is started once, and nothing is started without an intent, or that is said to be void.
+
+    No flag set is started more often than the playbook grants, and again only where that was planned.
+    """
     started = Counter(record["launch_id"] for record in evidence.of("launch"))
     intents = {e.launch: e for e in evidence.all(ev.LaunchRequested)}
     void = {e.launch for e in evidence.all(ev.LaunchVoid)}
@@ -136,8 +146,9 @@ def _launches(evidence: Evidence) -> Iterator[Violation]:
         if launch in void:
             yield Violation("unasked", f"{launch} was started, and the journal says that it was not")
     runs = Counter(i.experiment for launch, i in intents.items() if i.purpose == "measure" and launch in started)
+    planned = Counter(of for of, _ in {(e.of, e.number) for e in evidence.all(ev.LaunchPlanned)})
     for experiment, times in runs.items():
-        if times > 1:
+        if times > min(evidence.state.playbook.launches, 1 + planned[experiment]):
             yield Violation("again", f"{experiment} was launched {times} times")
     ready = {r["pid"] for r in evidence.of("ready")}
     really = {r["launch_id"] for r in evidence.of("launch") if r["pid"] in ready}
@@ -198,13 +209,38 @@ def _rounds(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("again", f"round {event.index} of {event.launch} was measured again")
     breaks = any(isinstance(event, ev.LinkLost) for event in evidence.events)
     measured = Counter((e.launch, e.index) for e in evidence.all(ev.RoundMeasured))
+    spoilt = Counter((e.launch, e.index) for e in evidence.all(ev.RoundSpoilt))
     for event in evidence.all(ev.RoundMeasured):
-        if measured[event.launch, event.index] > 1:
+        if measured[event.launch, event.index] > 1 + spoilt[event.launch, event.index]:
             yield Violation("again", f"round {event.index} of {event.launch} has two results")
         seeds = [e.seed for e in asked.values() if (e.launch, e.index) == (event.launch, event.index)]
         counts = [served[_mark(seeds[-1], n)] for n in range(REQUESTS)] if seeds else [0]
         if min(counts) < 1 or (max(counts) > 1 and not breaks):
             yield Violation("result", f"round {event.index} of {event.launch}: served {counts}, and not once each")
+
+
+def _guarded(evidence: Evidence) -> Iterator[Violation]:
+    """The guard's questions are put to who was journalled to be asked, and to nobody whose answers are acknowledged."""
+    names = {r["pid"]: r["launch_id"] for r in evidence.of("launch")}
+    asked = {event.launch for event in evidence.all(ev.GuardRequested)}
+    for request in evidence.of("request"):
+        launch = names.get(request["pid"], "")
+        if not request["prompt"].startswith(QUESTION):
+            continue
+        if launch not in asked:
+            yield Violation("unasked", f"a question to {launch} that no journalled guard asked for")
+        elif request["start"] > evidence.guarded.get(launch, request["start"]):
+            yield Violation("again", f"{launch} was asked again though its answers were acknowledged")
+    answers = Counter(event.launch for event in evidence.all(ev.GuardEnded))
+    for launch, times in answers.items():
+        if times > 1:
+            yield Violation("again", f"{launch} has {times} results of the guard")
+    hit = evidence.operator.ground.hit
+    for name, experiment in evidence.state.experiments.items():
+        if evidence.state.playbook.guard is None or not experiment.verdict or experiment.verdict.gain is None:
+            continue
+        if not hit.intersection(experiment.launches) and guard_of(evidence.state, name) is None:
+            yield Violation("result", f"{name} is {experiment.verdict.word}, and was never asked by the guard")
 
 
 def _mark(seed: int, index: int) -> str:
@@ -234,7 +270,14 @@ def _results(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("result", f"{name} is {word} and should be {WORDS[name]}: {experiment.reason}")
     for name in evidence.operator.ground.hit & {*evidence.state.launches}:
         launch = evidence.state.launches[name]
-        verdict = evidence.state.experiments[launch.experiment].verdict
+        experiment = evidence.state.experiments[launch.experiment]
+        verdict, launches = experiment.verdict, (evidence.state.launches[other] for other in experiment.launches)
         failed = verdict is not None and verdict.word == "failed" and bool(verdict.reason)
-        if launch.purpose != "serve" and len(launch.rounds) < ROUNDS and not failed:
+        # Where another launch of it was measured, the verdict stands on that one, and this one tells why it has none.
+        told = any(map(_is_measured, launches)) and bool(launch.failure or launch.round_error)
+        if launch.purpose != "serve" and not _is_measured(launch) and not failed and not told:
             yield Violation("result", f"{name} was killed, and {launch.experiment} is {verdict}")
+
+
+def _is_measured(launch: Launch) -> bool:
+    return len(launch.rounds) == ROUNDS

@@ -62,6 +62,7 @@ class SessionPlan:
     """One session. `weather`: its connection is killed, cut and stalled at random times too.
 
     `serve`: the baseline's server is left running at the end. `second`: the lives of another operator's session.
+    `launches` of each flag set are granted at most; with a `guard` each flag set answers its questions.
     """
 
     number: int
@@ -72,6 +73,8 @@ class SessionPlan:
     seed: int
     lives: tuple[Life, ...]
     second: tuple[Life, ...] = ()
+    launches: int = 1
+    guard: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +109,19 @@ MIX: tuple[Schedule, ...] = (
 )
 
 
+GUARDED = 0.25
+"""The share of the other sessions that have a guard: its 510 requests a flag set take longer than a load here."""
+
+
 def _plan(seed: int, number: int, schedule: Schedule, ssh: bool | None = None, cues: Sequence[Cue] = ()) -> SessionPlan:
     rng = random.Random(f"{seed}:{number}")
     over_ssh = schedule == "pair" or (rng.random() < 0.5 if ssh is None else ssh)
     serve = schedule in ("time", "state") and rng.random() < 0.5
+    # The exhaustive schedules know the places of the plain session.
+    launches, guard = (1, False) if schedule in MOMENTS else (rng.choice((1, 1, 2, 3)), rng.random() < GUARDED)
     count = KILLS if schedule == "time" else KILLS // 2
     if schedule == "state":
-        cues = list(_in_states(rng, serve))
+        cues = list(_in_states(rng, serve, launches, guard))
     if schedule == "server":
         cues = _with_server(rng)
     first, second = cues or _any_times(rng, count), _any_times(rng, count if schedule == "pair" else 0)
@@ -125,6 +134,8 @@ def _plan(seed: int, number: int, schedule: Schedule, ssh: bool | None = None, c
         seed=rng.getrandbits(32),
         lives=tuple(_life(cue, rng, hit=schedule == "server" and cue.name in (*HIT_DOWN, HIT_UP)) for cue in first),
         second=tuple(_life(cue, rng, hit=False) for cue in second),
+        launches=launches,
+        guard=guard,
     )
 
 
@@ -187,6 +198,7 @@ LASTS_S = {
     "LaunchRequested": 0.1,
     "LaunchStarted": 1.0,
     "RoundRequested": 0.3,
+    "GuardRequested": 1.5,
     "StopRequested": 0.15,
     "PrepareRequested": 0.5,
     "SessionEnded": 0.05,
@@ -205,11 +217,15 @@ PARTS: tuple[tuple[str, ...], ...] = (
     ("SessionEnded",),
 )
 SERVING = ("StopRequested", "LaunchStarted", "ServerReady", "SessionEnded")
+AGAIN = ("LaunchPlanned", "LaunchStarted", "RoundRequested", "StopRequested")
+"""Where a session is hit whose last experiment, or its baseline, is launched again."""
 
 
-def _in_states(rng: random.Random, serve: bool) -> Iterator[Cue]:
+def _in_states(rng: random.Random, serve: bool, launches: int, guard: bool) -> Iterator[Cue]:
     """Cues along the way of a session, each at a random moment of a state."""
-    parts = (*PARTS[:-1], *(((name,) for name in SERVING) if serve else PARTS[-1:]))
+    first = [("GuardRequested",)] if guard else []
+    last = [AGAIN] if launches > 1 else []
+    parts = (*PARTS[:1], *first, *PARTS[1:-1], *last, *(((name,) for name in SERVING) if serve else PARTS[-1:]))
     for part in parts:
         name = rng.choice(part)
         yield Cue(at="name", name=name, n=1, delay_s=rng.uniform(0, LASTS_S.get(name, 0.0)))

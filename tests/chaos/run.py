@@ -121,6 +121,8 @@ def _figures(options: argparse.Namespace, places: Places, results: list[Result],
     by_state["researching"] = sum(kill.researching for kill in kills)
     per_schedule: Counter[str] = Counter()
     faults: Counter[str] = Counter()
+    worlds = Counter(f"sessions with launches: {result.plan.launches}" for result in results)
+    worlds["sessions with a guard"] = sum(result.plan.guard for result in results)
     for result in results:
         per_schedule[f"{result.plan.schedule}{' over ssh' if result.plan.ssh else ''}"] += len(result.kills)
         faults += result.faults
@@ -139,6 +141,7 @@ def _figures(options: argparse.Namespace, places: Places, results: list[Result],
             "taken": "all" if stride == 1 else f"every {stride}th of their moments",
         },
         "faults": dict(sorted(faults.items())),
+        "worlds": dict(sorted(worlds.items())),
         "violations": sum(len(result.violations) for result in results),
         "duration_s": round(duration_s),
         "versions": {
@@ -151,10 +154,10 @@ def _figures(options: argparse.Namespace, places: Places, results: list[Result],
 
 
 def _print_table(figures: dict[str, Any]) -> None:
-    for title in ("states", "schedules", "faults"):
+    for title in ("states", "schedules", "faults", "worlds"):
         print(title)
         for name, count in figures[title].items():
-            print(f"  {name:<24} {count:5}")
+            print(f"  {name:<26} {count:5}")
 
 
 if __name__ == "__main__":

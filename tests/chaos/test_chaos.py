@@ -39,6 +39,13 @@ def test_a_thousand_kills_are_at_every_moment_of_every_place() -> None:
     assert taken == Counter(wanted)
 
 
+def test_some_sessions_launch_again_and_some_have_a_guard() -> None:
+    made = plans(7, 200, PLACES)
+    others = [plan for plan in made if plan.schedule not in MOMENTS]
+    assert {plan.launches for plan in others} == {1, 2, 3} and {plan.guard for plan in others} == {True, False}
+    assert all((plan.launches, plan.guard) == (1, False) for plan in made if plan.schedule in MOMENTS)
+
+
 def _plan(*names: str) -> SessionPlan:
     lives = tuple(Life(cues=(Cue(at="name", name=name, n=1),), power_loss=True) for name in names)
     # The short playbook, which is that of two operators.

@@ -30,6 +30,7 @@ WISHES: list[ev.Event] = [
     ev.DeadEndMarked(at=1.0, experiment="idea", reason="it swaps"),
     ev.DeadEndReopened(at=1.0, experiment="idea", base="cuda13"),
     ev.NoteWritten(at=1.0, experiment="idea", text="the fans were loud"),
+    ev.NoteTakenBack(at=1.0, experiment="idea", written_at=0.1),
     ev.TodoAdded(at=1.0, text="check the power limits"),
     ev.TodoTicked(at=1.0, todo=0, done=True),
     ev.TaskAbandoned(at=1.0, task="base/1"),

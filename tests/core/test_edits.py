@@ -314,6 +314,18 @@ def test_notes_are_kept_in_their_order_and_marked_on_the_board() -> None:
     assert row_of(state, "a").noted and not row_of(state, "b").noted
 
 
+def test_a_note_is_taken_back_once() -> None:
+    before = play(three(), note("a", "one"), replace(note("a", "two"), at=220.0))
+    back = ev.NoteTakenBack(at=230.0, experiment="a", written_at=220.0)
+    state = play(before, back)
+    assert [n.text for n in details(state, "a", 300.0).notes] == ["one"]
+    assert refusal(before, replace(back, experiment="b")) == "b has no such note any more"
+    with pytest.raises(Refused, match="no such note any more"):
+        reduce(state, back)
+    state = play(state, replace(back, written_at=AT))
+    assert not row_of(state, "a").noted
+
+
 def test_what_is_to_do_in_words_holds_up_nothing() -> None:
     state = play(three(), ev.TodoAdded(at=AT, text="check power limits tonight"), ev.TodoAdded(at=AT, text="call"))
     assert launches_of(state) == ["base", "a", "b", "c"]
@@ -385,6 +397,11 @@ class Edited(Shuffled):
         return None
 
 
+def _noted(state: State) -> list[float]:
+    """When notes were written that are still there, and a time when none was."""
+    return [0.0, *(note.at for experiment in state.experiments.values() for note in experiment.notes)]
+
+
 def edits(state: State) -> st.SearchStrategy[ev.Event]:
     """Any edit, possible or not."""
     name, at = st.sampled_from(sorted(state.experiments)), st.just(state.now)
@@ -396,6 +413,7 @@ def edits(state: State) -> st.SearchStrategy[ev.Event]:
         st.builds(ev.ExperimentChanged, at=at, experiment=name, args=args, env=st.just({}), why=words),
         st.builds(ev.DeadEndMarked, at=at, experiment=name, reason=words),
         st.builds(ev.NoteWritten, at=at, experiment=name, text=words),
+        st.builds(ev.NoteTakenBack, at=at, experiment=name, written_at=st.sampled_from(_noted(state))),
         st.builds(ev.TodoAdded, at=at, text=words),
         st.builds(ev.TodoTicked, at=at, todo=todo, done=st.booleans()),
     )

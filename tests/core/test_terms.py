@@ -184,6 +184,21 @@ def test_a_term_is_measured_before_the_first_launch_and_replaces_what_is_believe
     assert "3 us each, measured" in state.experiments["idea"].reason
 
 
+def test_where_calls_were_counted_what_is_removed_is_the_share_that_the_playbook_says(world: World) -> None:
+    found = Finding(summary="2 GPUs", calls_s={"14336": 20e-6, "57344": 200e-6}, calls=80)
+    world.findings = {"base/term-allreduce": found}
+    term = {**MEASURED, "per_layer": 2}
+    state = world.play(book(idea("half", 61), {**idea("rest", 61), "based_on": "half"}, term=term), attended=True)
+    entry = state.tasks["base/term-allreduce"].task.entry
+    assert entry == CallTimes(sizes=(14336, 57344), per_layer=2)
+    assert [(part.removed, part.left) for name in ("half", "rest") for part in made(state, name).parts] == [
+        (40, 80),
+        (40, 40),
+    ]
+    told = expected_of(state, state.experiments["half"])
+    assert told and told.removes == "40 of 80 allreduce"
+
+
 def test_a_measurement_that_fails_leaves_what_is_believed(world: World) -> None:
     state = world.play(book(idea(), term=MEASURED))
     (part,) = made(state).parts

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from agent.cli import make_parser
+from agent.fragments import shipped_fragments
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook
 from agent.servers.known_flags import all_known_flags
@@ -88,7 +89,7 @@ def _problems(block: Block) -> list[object]:
     workload = read.get("workloads", [{"name": "single"}])[0]["name"]
     missing = [part for key, part in DEFAULTS.items() if key not in read]
     whole = "\n".join([text, *(part % workload if "%s" in part else part for part in missing)])
-    found = load_playbook(whole.encode(), "snippet", all_known_flags())
+    found = load_playbook(whole.encode(), "snippet", all_known_flags(), fragments=shipped_fragments())
     return list(found) if isinstance(found, list) else []
 
 

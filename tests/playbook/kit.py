@@ -1,5 +1,6 @@
 """Small playbooks to change in tests."""
 
+from agent.fragments import shipped_fragments
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook
 from agent.playbook.problems import Problem
@@ -26,7 +27,7 @@ SMALL = HEAD + BASELINE
 def load(text: str | bytes) -> Playbook | list[Problem]:
     """The text as tunebot would load it from `file.yaml`."""
     data = text if isinstance(text, bytes) else text.encode()
-    return load_playbook(data, "file.yaml", all_known_flags())
+    return load_playbook(data, "file.yaml", all_known_flags(), fragments=shipped_fragments())
 
 
 def good(text: str) -> Playbook:

@@ -54,6 +54,7 @@ def test_terms_and_groups_are_kept_by_a_journal_and_old_ones_have_none() -> None
         ("count: 2, each: 200", "", "12:30: terms.ar.each: expected the time of one call, above zero and up to 60s, "
          "such as 200us or 1.5ms, found '200'; write the unit, such as 200us"),
         ("count: 2, each: 2m", "", "12:30: terms.ar.each: expected the time of one call"),
+        ("count: 2, each: 2us, per_layer: 1", "", "per_layer has no effect without measured_by"),
         ("count: 0, each: 2us", "", "12:21: terms.ar.count: must be at least 1, found '0'"),
         ("count: 2", "", "missing key 'each' in terms.ar"),
         ("count: 2, each: 2us, meas: x", "", "unknown key 'meas' in terms.ar"),

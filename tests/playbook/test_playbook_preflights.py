@@ -34,6 +34,8 @@ disk-free: {at_least: 20 GB}
 port-free: {}
 env: {name: A, not_in: [b]}
 http: {get: "http://127.0.0.1:9090/-/healthy"}
+source-name: {in: sglang:a.py, name: Model.method}
+source-name: {in: sglang:a.py, name: FLAG, there: false, otherwise: no-effect}
 """.splitlines()
 
 
@@ -67,6 +69,7 @@ def test_sizes_are_bytes_and_what_happens_otherwise_is_read_from_the_source_by_d
         ("gpu: {sm: 12}", "sm: '12' is not a range of versions", 'write for example ">=12.0"'),
         ("driver-option: {name: X}", "driver-option: needs 'contains' or 'one_of'", None),
         ("driver-option: {name: X, contains: ''}", "must have at least 1 characters", None),
+        ("source-name: {in: sglang:a.py, name: a-b}", "expected a name as Python has it, such as Model.forward", None),
         ("peers: {iommu: [pt]}", "expected one of off, passthrough, translated", None),
         ("peers: {acs: off}", "expected true or false", "write false"),
         ("power-limit: {at_least_w: 500W}", "expected a whole number", None),

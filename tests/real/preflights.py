@@ -10,6 +10,7 @@ demands: that is told apart.
 
 import asyncio
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from pathlib import Path
 from agent.core.model import Host, LaunchConfig, PreflightOutcome
 from agent.core.plan import lineage, overlay
 from agent.core.state import ExperimentState
+from agent.fragments import shipped_fragments
 from agent.paths import shipped_playbooks
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook, ServerOverride
@@ -39,6 +41,8 @@ from tests.real.flags import cache, command, sglang_tree
 from tests.session.demands import DEMANDED, play, playbook, runner
 
 LIMIT_S = 5.0
+_MODELS = re.compile(r"(?<![\w~])~?/models/")
+"""The folder of models on the host, not one of that name in a source."""
 EVERY_FLAG = FlagKnownEntry.model_validate({"flag-known": {}})
 
 
@@ -76,6 +80,7 @@ RIGHT = {
         **_SYMM_MEM,
     },
     "kimi-k2.5-8x-rtx-pro-6000": {
+        "eagle3/source-name": "fails fine fine",
         "ar-fusion/list-contains": "fails fails fine",
         "ar-fusion/gpu-gate": "no-effect no-effect unknown",
         "ar-fusion/gpu-gate 2": "unknown unknown fails",
@@ -83,6 +88,8 @@ RIGHT = {
         "nccl-allreduce-tree/python-package": "fine fine fails",
         "nccl-allreduce-tree-ll/python-package": "fine fine fails",
         "ep-plain/model-config": "fine fine fine",
+        "cuda13/command-version": "fine fine fine",
+        "cuda13/path": "fine fine fine",
         "cuda13/flag-known": "fails fails fine",
         "pcie-ipc/path": "no-effect no-effect fine",
         "pcie-ipc/peers": "fine fine fine",
@@ -117,8 +124,8 @@ def playbook_of(name: str, version: Version, home: Path) -> Playbook:
 
     Experiments with another build run in this one; only which versions they are for is kept.
     """
-    text = (shipped_playbooks() / f"{name}.yaml").read_text().replace("/models/", f"{home}/models/")
-    playbook = load_playbook(text.replace(f"~{home}", str(home)).encode(), name, {})
+    text = _MODELS.sub(f"{home}/models/", (shipped_playbooks() / f"{name}.yaml").read_text())
+    playbook = load_playbook(text.encode(), name, {}, fragments=shipped_fragments())
     assert isinstance(playbook, Playbook), playbook
     source = {
         "sglang": str(sglang_tree(version.sglang) / "sglang"),

@@ -24,11 +24,14 @@ def python(folder: Path, script: str) -> tuple[str, ...]:
     return (str(program),)
 
 
-async def timed(bench: Bench, run: tuple[str, ...], tp: str = "2") -> tuple[TaskStatus, Finding]:
+async def timed(
+    bench: Bench, run: tuple[str, ...], tp: str = "2", entry: CallTimes = ENTRY
+) -> tuple[TaskStatus, Finding]:
     """What the task of a term comes to on a server with that Python and so many ranks."""
-    config = replace(bench.config, args={"tp": tp}, env={"NCCL_PROTO": "LL"}, command=(*run, "-m", "server"))
+    args: dict[str, str | bool] = {"tp": tp, "model-path": "~/model"}
+    config = replace(bench.config, args=args, env={"NCCL_PROTO": "LL"}, command=(*run, "-m", "server"))
     task = Task(
-        id="base/term-ar", experiment="base", kind="probe", title="t", entry=ENTRY, config=config, needed=True, gpu=True
+        id="base/term-ar", experiment="base", kind="probe", title="t", entry=entry, config=config, needed=True, gpu=True
     )
     return await TargetResearcher(bench.target, bench.host, bench.redact, None).run(task, bench.told.append)
 
@@ -57,6 +60,27 @@ async def test_the_servers_own_python_times_them_with_the_variables_of_the_launc
 async def test_what_is_no_time_is_never_taken_for_one(bench: Bench, tmp_path: Path, script: str, says: str) -> None:
     status, finding = await timed(bench, python(tmp_path, script))
     assert status == "failed" and says in finding.summary and not finding.calls_s
+
+
+@pytest.mark.parametrize(
+    ("config", "calls", "says"),
+    [
+        ('{"text_config": {"num_hidden_layers": 61}, "num_hidden_layers": 27}', 122, "; 122 in a step of 61 layers"),
+        ('{"num_hidden_layers": 32}', 64, "; 64 in a step of 32 layers"),
+        ('{"num_hidden_layers": "x"}', None, "; not counted: ~/model/config.json tells no number of layers"),
+        (None, None, "; not counted: ~/model/config.json is not on the host"),
+    ],
+)
+async def test_they_are_counted_by_the_layers_of_the_model(
+    bench: Bench, tmp_path: Path, config: str | None, calls: int | None, says: str
+) -> None:
+    if config:
+        (bench.home / "model").mkdir()
+        (bench.home / "model" / "config.json").write_text(config)
+    entry = replace(ENTRY, per_layer=2)
+    status, finding = await timed(bench, python(tmp_path, f"echo '{GOOD}'"), entry=entry)
+    assert (status, finding.calls, len(finding.calls_s)) == ("done", calls, 2)
+    assert finding.summary.endswith(says)
 
 
 async def test_one_gpu_has_nobody_to_reduce_with(bench: Bench, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from agent.core.state import State
+from agent.fragments import shipped_fragments
 from agent.headless import Printer
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook
@@ -58,7 +59,8 @@ class Session:
 
 def parsed(data: dict[str, Any]) -> Playbook:
     """A playbook that went through YAML, as a user's does."""
-    found = load_playbook(yaml.safe_dump(data, sort_keys=False).encode(), "test.yaml", all_known_flags())
+    text = yaml.safe_dump(data, sort_keys=False).encode()
+    found = load_playbook(text, "test.yaml", all_known_flags(), fragments=shipped_fragments())
     assert isinstance(found, Playbook), "\n".join(map(str, found))
     return found
 

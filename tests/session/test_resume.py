@@ -63,6 +63,8 @@ def check(session: Session) -> None:
     real = {launch["launch_id"] for launch in launches(session.ledger)}
     assert real == {launch.id for launch in state.launches.values() if not launch.void}
     measured = Counter((e.launch, e.workload, e.index) for e in events if isinstance(e, ev.RoundMeasured))
+    # On a busy machine a round may be spoilt, and repeated.
+    measured.subtract((e.launch, e.workload, e.index) for e in events if isinstance(e, ev.RoundSpoilt))
     assert set(measured.values()) == {1}
 
 

@@ -10,9 +10,10 @@ from agent.core import events as ev
 from agent.core.model import Finding, Phase
 from agent.core.reduce import initial, reduce
 from agent.core.schedule import next_decision
-from agent.core.state import State
+from agent.core.state import Launch, State
 from agent.core.views.panels import GpuUse
 from agent.journal.journal import Journal
+from agent.logtimes import WHOLE, Shown
 from tests.core.conftest import World, playbook, started
 
 EXPERIMENTS = 200
@@ -39,6 +40,9 @@ class Flooded:
 
     def now(self) -> float:
         return self.time
+
+    def log_shown(self, launch: Launch, now: float) -> Shown:
+        return WHOLE
 
     def submit(self, event: ev.Event) -> None:
         self.apply(event)

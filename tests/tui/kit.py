@@ -15,6 +15,7 @@ from agent.core.schedule import next_decision
 from agent.core.state import Launch, State
 from agent.core.views.flag_help import FlagFacts
 from agent.core.views.panels import GpuUse
+from agent.logtimes import WHOLE, Shown
 from agent.playbook.model import Playbook
 from tests.core.conftest import metrics, playbook
 from tui.source import no_flag_facts
@@ -78,6 +79,10 @@ class Session:
     def now(self) -> float:
         """Frozen: the time of the last event, and as much as the test lets pass."""
         return self.state.now + self.ahead_s
+
+    def log_shown(self, launch: Launch, now: float) -> Shown:
+        """All of it."""
+        return WHOLE
 
     def submit(self, event: ev.Event) -> None:
         """What a person did, carried out at once."""

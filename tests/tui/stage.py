@@ -13,9 +13,10 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from agent.core import events as ev
-from agent.core.state import State
+from agent.core.state import Launch, State
 from agent.core.views.flag_help import FlagFacts
 from agent.core.views.panels import GpuUse
+from agent.logtimes import WHOLE, Shown
 from tui.screens.base import StateScreen
 from tui.source import no_flag_facts
 
@@ -41,6 +42,9 @@ class Recorder:
 
     def now(self) -> float:
         return self.time
+
+    def log_shown(self, launch: Launch, now: float) -> Shown:
+        return WHOLE
 
     def submit(self, event: ev.Event) -> None:
         self.submitted.append(event)

@@ -68,6 +68,35 @@ async def test_y_copies_the_command():
         assert app.copied == "NCCL_ALGO='plain words' python3 -m sglang.launch_server --tp 8 'a b'"
 
 
+async def test_u_takes_back_the_newest_note():
+    noted = play(
+        ended(),
+        ev.NoteWritten(at=160.0, experiment="idea", text="the fans were loud"),
+        ev.NoteWritten(at=170.0, experiment="idea", text="so was I"),
+    )
+    source = Recorder(noted)
+    async with on_stage(source, DetailsScreen("idea"), (80, 24)) as (app, pilot):
+        assert "u take back note" in app.text
+        await pilot.press("u")
+        assert source.submitted == [ev.NoteTakenBack(at=1000.0, experiment="idea", written_at=170.0)]
+        app.refresh_state(play(noted, *source.submitted))
+        await until(pilot, lambda: "so was I" not in app.text.split("taken back")[0])
+        await pilot.press("u")
+        app.refresh_state(play(noted, *source.submitted))
+        await until(pilot, lambda: "u take back note" not in app.text)
+        await pilot.press("u")
+    assert [wish.written_at for wish in source.submitted] == [170.0, 160.0]
+
+
+async def test_a_note_stays_where_nothing_can_be_changed():
+    noted = play(ended(), ev.NoteWritten(at=160.0, experiment="idea", text="the fans were loud"))
+    source = Recorder(noted, read_only="a recording: nothing can be changed")
+    async with on_stage(source, DetailsScreen("idea")) as (app, pilot):
+        assert "the fans were loud" in await whole_page(app, pilot)
+        await pilot.press("u")
+        assert "take back" not in app.text and not source.submitted
+
+
 @pytest.mark.parametrize(("there", "back"), [("end", "home"), ("pagedown", "pageup"), ("down", "up")])
 async def test_scrolling_by_keys(there, back):
     async with on_stage(Recorder(ended()), DetailsScreen("idea"), (80, 24)) as (app, pilot):

@@ -12,6 +12,7 @@ from tui.screens.needs import NeedsScreen
 
 SIZES = [(80, 24), (100, 30), (120, 40), (200, 60)]
 STEPS = [need.needed for need in needs(begun()) if isinstance(need, Approval)]
+PLAN = next(need.plan for need in needs(begun()) if isinstance(need, Approval))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -62,16 +63,17 @@ async def test_a_step_that_came_up_by_itself_takes_no_key_at_once():
 
 
 @pytest.mark.parametrize(
-    ("keys", "count"), [(("y",), 2), (("n",), 0), (("escape",), 0), (("enter",), 0), (("right", "enter"), 2)]
+    ("keys", "given"),
+    [(("y",), [PLAN]), (("n",), []), (("escape",), []), (("enter",), []), (("right", "enter"), [PLAN])],
 )
-async def test_the_whole_plan_is_shown_before_it_is_approved(keys, count):
+async def test_the_whole_plan_is_shown_before_it_is_approved_by_one_hash(keys, given):
     source = Recorder(begun())
     async with looked_at(source, (80, 24)) as (app, pilot):
         await pilot.press("Y")
-        await until(pilot, lambda: all(step in app.text for step in STEPS))
+        await until(pilot, lambda: all(shown in app.text for shown in (PLAN, *STEPS)))
         await pilot.press(*keys)
         await until(pilot, lambda: isinstance(app.screen, NeedsScreen))
-        assert source.submitted == [ev.ApprovalGiven(at=1001.0, needed=step) for step in STEPS[:count]]
+        assert source.submitted == [ev.ApprovalGiven(at=1001.0, needed=plan) for plan in given]
 
 
 async def test_words_that_could_be_misread_are_written_out():

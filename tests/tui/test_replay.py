@@ -9,9 +9,10 @@ from rich.segment import Segment
 from textual.pilot import Pilot
 
 from agent.core import events as ev
-from agent.core.state import State
+from agent.core.state import Launch, State
 from agent.core.views.flag_help import FlagFacts
 from agent.core.views.panels import GpuUse
+from agent.logtimes import Shown
 from agent.replay import READING_S, Recording, Speeds
 from agent.review.marks import DECISIONS
 from tests.test_replay import EVENTS, VERDICTS
@@ -56,6 +57,9 @@ class Shot:
 
     def now(self) -> float:
         return self.state.now
+
+    def log_shown(self, launch: Launch, now: float) -> Shown:
+        return Shown()
 
     def submit(self, event: ev.Event) -> None:
         self.submitted.append(event)

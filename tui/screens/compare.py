@@ -58,8 +58,7 @@ class CompareScreen(StateScreen):
         self._plot: Plot | None = None
         self._title: Drawn[tuple[str, str]] = Drawn(_draw_title, classes="title")
         self._head: Drawn[Layout] = Drawn(draw_head, classes="head")
-        self._list: PickList[tuple[Line, Layout]] = PickList(self._draw_line, id="lines")
-        self._drawn: dict[str, tuple[Line, Layout, int, Content]] = {}
+        self._list: PickList[tuple[Line, Layout]] = PickList(draw_line, id="lines")
         self._legend: Drawn[tuple[bool, int]] = Drawn(draw_legend, classes="legend")
         self._note: Drawn[tuple[Comparison, Line, int]] = Drawn(draw_note, classes="note")
 
@@ -157,14 +156,6 @@ class CompareScreen(StateScreen):
             view = compare(state, workload, self._against)
         self._seen = state
         return view
-
-    def _draw_line(self, shown: tuple[Line, Layout], width: int) -> Content:
-        """A line as it was drawn before, where it is the same: the cursor moves within 200 of them."""
-        line, layout = shown
-        before = self._drawn.get(line.experiment)
-        if before is None or before[0] is not line or before[1] is not layout or before[2] != width:
-            before = self._drawn[line.experiment] = (line, layout, width, draw_line(shown, width))
-        return before[3]
 
     @property
     def _plotted(self) -> bool:

@@ -7,7 +7,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from agent.core.state import State
+from agent.core import events as ev
+from agent.core.state import Note, State
 from agent.core.views.details import Details, details
 from agent.text import one_line
 from tui.content import plain, row
@@ -41,12 +42,14 @@ class DetailsScreen(StateScreen):
         Binding("left,left_square_bracket", "step(-1)", "previous", key_display="←", id="details.previous"),
         Binding("right,right_square_bracket", "step(1)", "next", key_display="→", id="details.next"),
         Binding("y", "copy", "copy command", id="details.copy"),
+        Binding("u", "take_back", "take back note", id="details.take-back"),
     ]
 
     def __init__(self, experiment_id: str) -> None:
         super().__init__()
         self.experiment = experiment_id
         self._command = ""
+        self._note: Note | None = None
         self._title: Drawn[tuple[Details, str]] = Drawn(_title, classes="title")
         self._sections: dict[str, Section[Any]] = {
             "why": Section("Why", draw_text),
@@ -93,12 +96,33 @@ class DetailsScreen(StateScreen):
         self._title.show((view, f"{names.index(self.experiment) + 1} of {len(names)}"))
         for name, section in self._sections.items():
             section.show(getattr(view, name))
+        if self._note != (note := self._newest_note()):
+            self._note = note
+            self.refresh_bindings()
         if read is not None and page.scroll_y > 0:
             self.call_after_refresh(self._hold, page, read, top)
 
     def _hold(self, page: VerticalScroll, read: Section[Any], before: int) -> None:
         if (moved := read.virtual_region.y - before) and read.display:
             page.scroll_relative(y=moved, animate=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A note is taken back where there is one, and somebody may."""
+        return action != "take_back" or self._newest_note() is not None
+
+    def _newest_note(self) -> Note | None:
+        """The note that a key would take back."""
+        state = self.source.state
+        experiment = state.experiments.get(self.experiment)
+        if experiment is None or self.source.read_only or state.interrupted or state.ending:
+            return None
+        return next(reversed(experiment.notes), None)
+
+    def action_take_back(self) -> None:
+        """The newest note goes; pressed again, the one before it."""
+        if note := self._newest_note():
+            self.source.submit(ev.NoteTakenBack(at=self.source.now(), experiment=self.experiment, written_at=note.at))
+            self.notify(one_line(f"taken back: {note.text}"), timeout=4, markup=False)
 
     def action_step(self, by: int) -> None:
         """Go to another experiment, around the ends."""

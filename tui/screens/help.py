@@ -23,6 +23,7 @@ _MEANINGS = {
     "dead_end": "give it up for a reason; r takes it back into line",
     "note": "write a note on it",
     "todo": "write down something to do, which is no experiment",
+    "take_back": "take back the newest note",
     "tick": "tick that off, or not",
     "skip": "do not run it",
     "retry": "run it (again), whatever ruled it out",
@@ -59,9 +60,13 @@ _MEANINGS = {
     "all_ranks": "lines of all ranks",
     "failure": "the line that shows why it failed",
     "wrap": "long lines wrapped, or cut",
-    "scroll_end": "the end, and follow it",
-    "step(-1)": "the launch before",
-    "step(1)": "the next launch",
+    "log.follow": "the end, and follow it",
+    "log.previous-launch": "the launch before",
+    "log.next-launch": "the next launch",
+    "details.previous": "the experiment before",
+    "details.next": "the next experiment",
+    "details.copy": "copy the command that launches it",
+    "list": "from the text back to the list",
 }
 
 _SIGNS = (
@@ -69,10 +74,15 @@ _SIGNS = (
     ("★", "incumbent: the best so far", "✔", "keep: a gain beyond the noise"),
     ("=", "no-gain: excluded", "?", "inconclusive: too much noise"),
     ("▼", "worse: a loss beyond the noise", "!", "invalid: other flags, wrong output"),
-    ("✖", "failed, or ruled out by a preflight", "◐", "a background task runs"),
+    ("✖", "failed, or ruled out (preflight)", "◐", "a background task runs"),
     ("◇", "proposed by an LLM: waits for you", "✎", "you wrote a note on it"),
     ("☐", "to do, in words", "☑", "done"),
 )
+_TRACK = (
+    ("┼", "on the track: a launch", "!", "a person was asked, or acted"),
+    ("·", "another moment of the plan", "●", "what is shown now"),
+)
+"""Signs of the scrub bar of a replay; verdicts on it have their own."""
 
 
 class HelpScreen(ModalScreen[None]):
@@ -101,16 +111,21 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#help", VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def _keys(self) -> list[Content]:
+        bindings = [each.binding for each in self._about.active_bindings.values()]
+        words = {
+            binding.action: _MEANINGS.get(binding.id or "", _MEANINGS.get(binding.action, binding.description))
+            for binding in bindings
+            if binding.id or binding.action in _MEANINGS
+        }
         keys: dict[str, list[str]] = {}
-        words: dict[str, str] = {}
-        for _, binding, _, _ in self._about.active_bindings.values():
-            if binding.id or binding.action in _MEANINGS:
-                keys.setdefault(binding.action, []).append(self.app.get_key_display(binding))
-                words[binding.action] = _MEANINGS.get(binding.action, binding.description)
+        for binding in bindings:
+            keys.setdefault(binding.action, []).append(self.app.get_key_display(binding))
         return [
-            row(plain(fit(" ".join(dict.fromkeys(names)), 10), "bold $primary"), " ", words[action])
-            for action, names in keys.items()
+            row(plain(fit(" ".join(dict.fromkeys(keys[action])), 10), "bold $primary"), " ", told)
+            for action, told in words.items()
         ]
 
     def _signs(self) -> list[Content]:
-        return [row(plain(f"{a} ", "bold"), fit(b, 36), plain(f"{c} ", "bold"), d) for a, b, c, d in _SIGNS]
+        is_replay = any(each.binding.id == "replay.play" for each in self._about.active_bindings.values())
+        signs = _SIGNS + _TRACK if is_replay else _SIGNS
+        return [row(plain(f"{a} ", "bold"), fit(b, 35), plain(f"{c} ", "bold"), d) for a, b, c, d in signs]

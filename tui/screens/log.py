@@ -51,7 +51,9 @@ class StatusLine(ViewStatic[tuple[LogStatus, int]]):
         status, width = view
         filters = "all ranks" if status.rank is None else f"rank {status.rank}"
         search = search_of(status)
-        left = row(filters, "  ", "wrapped" if status.wrap else "cut", "  " if search else "", search)
+        left = row(filters, "  ", "lines wrapped" if status.wrap else "long lines cut", "  " if search else "", search)
+        if status.told:
+            left = row(left, "  ", plain(status.told, MUTED))
         place = place_of(status)
         gap = max(2, width - left.cell_length - place.cell_length)
         return row(left, " " * gap, place)
@@ -90,7 +92,8 @@ class LogScreen(StateScreen):
         stage = LaunchStage.FAILED if launch.failure else launch.stage
         self.query_one(TitleLine).show(Title(name, stage.value, reason, self.size.width - 2))
         path = self.source.folder / "launches" / f"{launch.id}.log"
-        self.query_one(LogPane).show(path, name, now, failure_line(launch))
+        shown = self.source.log_shown(launch, now)
+        self.query_one(LogPane).show(path, name, now, failure_line(launch), shown)
 
     @on(LogPane.Changed)
     def _changed(self, message: LogPane.Changed) -> None:

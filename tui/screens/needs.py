@@ -95,7 +95,7 @@ class NeedsScreen(StateScreen):
             self.notify("there is no step to approve here; a accepts flags", markup=False)
 
     def action_approve_all(self) -> None:
-        """Approve the steps of the whole plan, after they were all shown."""
+        """Approve the steps of each plan by one hash, after they were all shown."""
         steps = [need for need in self._needs.values() if isinstance(need, Approval) and need.readable]
         if self.source.read_only:
             self.notify(one_line(self.source.read_only), markup=False)
@@ -109,10 +109,15 @@ class NeedsScreen(StateScreen):
 
     def _approver(self, steps: list[Approval]) -> Callable[[bool | None], None]:
         def approve(yes: bool | None) -> None:
-            for needed in dict.fromkeys(step.needed for step in steps) if yes else ():
+            for needed in dict.fromkeys(self._approval(step, steps) for step in steps) if yes else ():
                 self.source.submit(ev.ApprovalGiven(at=self.source.now(), needed=needed))
 
         return approve
+
+    def _approval(self, step: Approval, shown: list[Approval]) -> str:
+        """The hash of its whole plan, unless something of that was not shown."""
+        plan = [need for need in self._needs.values() if isinstance(need, Approval) and need.plan == step.plan]
+        return step.plan if all(need in shown for need in plan) else step.needed
 
     def action_accept(self) -> None:
         """Add the flags on the screen to their experiment."""

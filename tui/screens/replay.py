@@ -19,7 +19,22 @@ _EVENT, _DECISION, _PHASE, _VERDICT, _SPEED = (
 )
 
 _LIVE_ONLY = frozenset(
-    {"ask", "grep", "new", "edit", "reorder", "dead_end", "note", "todo", "tick", "skip", "retry", "pause", "end"}
+    {
+        "ask",
+        "grep",
+        "new",
+        "idea",
+        "edit",
+        "reorder",
+        "dead_end",
+        "note",
+        "todo",
+        "tick",
+        "skip",
+        "retry",
+        "pause",
+        "end",
+    }
 )
 """Actions of the run screen that hand in an event."""
 

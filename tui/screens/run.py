@@ -84,9 +84,13 @@ class RunScreen(SteeringScreen):
         server.show(server_view(state, now, self.source.gpus))
         self.query_one(BackgroundPanel).show(background_view(state, now))
         launch = _launch_to_follow(state)
-        path = self.source.folder / "launches" / f"{launch.id}.log" if launch else None
-        title = f"Log: {launch.experiment} · {launch_name(state, launch)}" if launch else "Log"
-        self.query_one(LogPane).show(path, title, now, failure_line(launch) if launch else None)
+        log = self.query_one(LogPane)
+        if launch is None:
+            log.show(None, "Log", now)
+            return
+        path = self.source.folder / "launches" / f"{launch.id}.log"
+        title = f"Log: {launch.experiment} · {launch_name(state, launch)}"
+        log.show(path, title, now, failure_line(launch), self.source.log_shown(launch, now))
 
     def _role(self) -> str:
         source = self.source

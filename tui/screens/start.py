@@ -71,7 +71,7 @@ class Entries(OptionList):
         & > .option-list--option-highlighted, &:focus > .option-list--option-highlighted {
             background: $primary-muted;
             color: $foreground;
-            text-style: none;
+            text-style: bold;
         }
     }
     """
@@ -155,6 +155,8 @@ class StartScreen(Screen[Choice]):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Tell about the entry under the cursor."""
         entry = self._entries.get(event.option_id or "")
+        if event.option_index <= 1:  # the heading above the first one comes along
+            self.query_one(Entries).scroll_home(animate=False)
         if entry is not None:
             self._front = entry
             self.query_one("#about", Static).update(self._about(entry))

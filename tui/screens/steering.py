@@ -64,7 +64,7 @@ class SteeringScreen(StateScreen):
         if (name := self._chosen()) and self._may_change():
             self._ask_words(
                 f"Note on {name}",
-                "It stands on its page (enter), in the journal and in the report.",
+                "It stands on its page (enter; u takes it back there), in the journal and in the report.",
                 "the fans were loud",
                 lambda words: ev.NoteWritten(at=self.source.now(), experiment=name, text=words),
             )

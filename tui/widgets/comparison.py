@@ -213,6 +213,6 @@ def draw_legend(shown: tuple[bool, int], width: int) -> Content:
     """What the signs mean, and how many experiments have no line."""
     relative, without = shown
     signs = "▲ better  ▼ worse  ≈ neither  " if relative else ""
-    left = f"{_count(without, 'experiment')} not measured  " if without else ""
-    told = f"● mean  ├┤ 95 % over rounds  {signs}{left}noise between launches is in the verdicts"
+    left = f"{without} not measured  " if without else ""
+    told = f"● mean  ├┤ 95 % over rounds  {signs}{left}verdicts count launch noise too"
     return fit_content(plain(told, MUTED), width)

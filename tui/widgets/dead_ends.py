@@ -22,7 +22,7 @@ def draw_known_line(view: DeadEndView | str, width: int) -> Content:
     if isinstance(view, str):
         return plain(view, "bold $text-primary")
     text, style = _HOLDS[view.holds]
-    name = fit(plain(one_line(view.experiment)), max(10, min(28, width // 5)))
+    name = fit(plain(one_line(view.experiment)), max(10, min(28, width // 4)))
     head = row(
         plain(f"{text:<{_STANDING}}  ", style), name, "  ", plain(f"{view.word:<{_WORD}}"), f"  {day(view.at)}  "
     )

@@ -11,6 +11,8 @@ from tui.content import plain, row
 
 _SPARED = ("end", "compare", "research", "needs")
 """Actions whose keys are left out where not everything fits."""
+_KEPT = ("help",)
+"""Actions whose keys stay: the others are told there."""
 
 
 class _Item(NamedTuple):
@@ -62,7 +64,8 @@ class Keys(Static):
         quits = [item for item in items if item.action == "quit"]
         last = row(*(item.drawn for item in quits), " ")
         room = self.size.width - last.cell_length
-        for spared in (*(item for item in shown if item.action in _SPARED), *reversed(shown)):
+        others = [item for item in reversed(shown) if item.action not in _KEPT]
+        for spared in (*(item for item in shown if item.action in _SPARED), *others):
             if sum(item.drawn.cell_length for item in shown) <= room:
                 break
             if spared in shown:

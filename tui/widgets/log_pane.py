@@ -9,6 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from agent.logtimes import WHOLE, Shown
 from agent.redact import redact_line
 from tui.widgets.log_lines import LogLines
 from tui.widgets.log_status import LogStatus, foot_of, title_of
@@ -54,6 +55,7 @@ class LogPane(LogView):
         self.status = LogStatus()
         self._title = "Log"
         self._failure_line: int | None = None
+        self._shown = WHOLE
         self._now = self._grown_at = 0.0
         self._growing = False
         self._generation = 0
@@ -62,11 +64,15 @@ class LogPane(LogView):
         self._typed: str | None = None
         self._note = ""
 
-    def show(self, path: Path | None, title: str, now: float, failure_line: int | None = None) -> None:
+    def show(
+        self, path: Path | None, title: str, now: float, failure_line: int | None = None, shown: Shown = WHOLE
+    ) -> None:
         """Show a log as it is at `now`; `failure_line` is the line of the file (from one) that tells the failure."""
-        self._title, self._now, self._failure_line = title, now, failure_line
+        self._title, self._now, self._failure_line, self._shown = title, now, failure_line, shown
         if path != (None if self.lines is None else self.lines.log.path):
             self._open(path)
+        elif self.lines is not None:
+            self.lines.log.limit = shown.until
         self.moved()
 
     def empty_text(self) -> str:
@@ -108,6 +114,7 @@ class LogPane(LogView):
             quiet_s=int(quiet) if quiet >= QUIET_S else 0,
             typed=self._typed,
             note=self._note,
+            told=self._shown.told if rows else "",
         )
 
     # Reading
@@ -126,6 +133,8 @@ class LogPane(LogView):
             self.lines.log.close()
         redact = cast("TunebotApp", self.app).source.redact
         self.lines = LogLines(path, partial(redact_line, redact)) if path else None
+        if self.lines is not None:
+            self.lines.log.limit = self._shown.until
         self._begin_again()
         self._poll()
         self.fit()

@@ -14,7 +14,8 @@ class LogStatus:
 
     `new` came in below the view since it is held still. `match` is the place (from one, zero for none) of the marked
     one of `matches`. `read` is the part of the file, 0 to 1, that was read and tested. `quiet_s` is how long nothing
-    was added to a log that was growing. `typed` is the search that is being typed.
+    was added to a log that was growing. `typed` is the search that is being typed. `told` is said of the part of the
+    log that is shown.
     """
 
     title: str = "Log"
@@ -32,6 +33,7 @@ class LogStatus:
     quiet_s: int = 0
     typed: str | None = None
     note: str = ""
+    told: str = ""
 
 
 def title_of(status: LogStatus) -> Content:
@@ -74,5 +76,5 @@ def place_of(status: LogStatus) -> Content:
 def foot_of(status: LogStatus) -> Content:
     """All that a frame says below the log."""
     wrap = plain("wrap", MUTED) if status.wrap else Content("")
-    parts = [part for part in (search_of(status), wrap, place_of(status)) if part.plain]
+    parts = [part for part in (search_of(status), plain(status.told, MUTED), wrap, place_of(status)) if part.plain]
     return Content("  ").join(parts)

@@ -57,6 +57,7 @@ def draw_approval(need: Approval, width: int) -> Content:
     told = [("on", plain(one_line(need.target)))]
     told += [("creates", plain(one_line(need.creates)))] if need.creates else []
     told += [("approval", plain(need.needed, "bold"))]
+    told += [("of all", plain(need.plan))] if need.steps > 1 else []
     told += [("why", plain(one_line(need.why, 600)))] if need.why else []
     made = [hang(Content(""), plain(title, "bold"), width), Content(""), facts(told, width), Content("")]
     made.append(plain("would run", "$foreground-muted"))
@@ -73,9 +74,13 @@ def exact(word: str) -> str:
 
 
 def told_steps(steps: Sequence[Approval]) -> Content:
-    """Each step on two lines: what is approved, and what it runs, word by word as it is."""
+    """Each step on two lines: its hash, and what it runs, word by word as it is; above them the hash of their plan."""
     made: list[Content] = []
+    plan = ""
     for step in steps:
+        if step.steps > 1 and step.plan != plan:
+            plan = step.plan
+            made.append(row(plain(plan, "bold"), f"  all {step.steps} steps of {one_line(step.experiment)}"))
         made.append(row(plain(step.needed, "bold"), plain(f"  on {one_line(step.target)}", "$foreground-muted")))
         made.append(row("  ", _whole(command_line([exact(word) for word in step.run]))))
     return lines(*made)

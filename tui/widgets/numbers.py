@@ -9,7 +9,7 @@ from agent.text import one_line
 from tui.content import plain, row
 from tui.flow import hang, lines, table
 
-_HEAD = ("", "tok/s", "TTFT ms", "TPOT ms", "tok/chunk", "cached", "")
+_HEAD = ("", "tok/s", "TTFT ms", "TPOT ms", "tok/chunk", "cached tok", "")
 
 
 def draw_numbers(measured: Sequence[Measured], width: int) -> Content:

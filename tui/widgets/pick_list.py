@@ -1,19 +1,20 @@
-"""A list to choose from: rows are drawn from views, and the choice is a key that survives every update."""
+"""A list to choose from: rows are drawn from views where they are in view; the choice survives every update."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.events import Click, Resize
+from textual.events import Click
+from textual.geometry import Size
 from textual.message import Message
-from textual.widgets import Static
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
 
 from tui.content import plain
-from tui.flow import fit, lines
+from tui.flow import fit
 
 V = TypeVar("V")
 
@@ -26,12 +27,14 @@ class Pick(Generic[V]):
     view: V
 
 
-class PickList(VerticalScroll, Generic[V], can_focus=True):
+class PickList(ScrollView, Generic[V], can_focus=True):
     """One line a row. The chosen row is marked by a glyph and a background."""
 
     DEFAULT_CSS = """
-    PickList { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; scrollbar-gutter: stable; }
-    PickList > Static { height: auto; text-wrap: nowrap; }
+    PickList {
+        width: 1fr; height: 1fr; overflow-x: hidden;
+        scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; scrollbar-gutter: stable;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
@@ -61,26 +64,20 @@ class PickList(VerticalScroll, Generic[V], can_focus=True):
         super().__init__(id=id)
         self._draw_row = draw
         self._rows: tuple[Pick[V], ...] = ()
-        self._drawn: tuple[object, ...] = ()
-        self._body = Static()
         self.chosen: str | None = None
-
-    def compose(self) -> ComposeResult:
-        """The rows are one text."""
-        yield self._body
 
     def show(self, rows: Sequence[Pick[V]]) -> None:
         """Show these rows. Where the chosen one is gone, the one that took its place is chosen."""
+        if self._rows == (rows := tuple(rows)):
+            return
         before = self._keys()
-        self._rows = tuple(rows)
+        self._rows = rows
         keys = self._keys()
+        self._lay_out()
         if self.chosen not in keys:
             place = before.index(self.chosen) if self.chosen in before else 0
             self.chosen = keys[min(place, len(keys) - 1)] if keys else None
-            self._redraw()
             self._follow()
-        else:
-            self._redraw()
 
     def action_move(self, by: int) -> None:
         """Choose a row that is `by` rows away, as far as there are some."""
@@ -101,24 +98,41 @@ class PickList(VerticalScroll, Generic[V], can_focus=True):
 
     def on_click(self, event: Click) -> None:
         """A click chooses; on what was chosen already it opens."""
-        line = int(event.screen_offset.y - self._body.region.y)
+        line = event.y + self.scroll_offset.y - self.gutter.top
         key = self._rows[line].key if 0 <= line < len(self._rows) else None
         if key is not None and key == self.chosen:
             self.post_message(self.Opened(key))
         elif key is not None:
             self._choose(key)
 
-    def on_resize(self, event: Resize) -> None:
+    def on_resize(self) -> None:
         """Rows fill the width."""
-        self._redraw()
+        self._lay_out()
 
     def on_focus(self) -> None:
         """The choice looks different where keys reach it."""
-        self._redraw()
+        self.refresh()
 
     def on_blur(self) -> None:
         """The choice looks different where keys do not reach it."""
-        self._redraw()
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        number, width = y + self.scroll_offset.y, self._width
+        if number >= len(self._rows):
+            return Strip.blank(width, self.rich_style)
+        strips = Visual.to_strips(self, self._line(self._rows[number], width), width, 1, self.visual_style)
+        return strips[0] if strips else Strip.blank(width, self.rich_style)
+
+    @property
+    def _width(self) -> int:
+        """The cells of a row; the scroll bar has room of its own, shown or not."""
+        return self.scrollable_content_region.width
+
+    def _lay_out(self) -> None:
+        self.virtual_size = Size(self._width, len(self._rows))
+        self.refresh()
 
     def _keys(self) -> list[str]:
         return [row.key for row in self._rows if row.key is not None]
@@ -126,7 +140,7 @@ class PickList(VerticalScroll, Generic[V], can_focus=True):
     def _choose(self, key: str) -> None:
         if key != self.chosen:
             self.chosen = key
-            self._redraw()
+            self.refresh()
             self.post_message(self.Chosen(key))
         self._follow()
 
@@ -136,14 +150,7 @@ class PickList(VerticalScroll, Generic[V], can_focus=True):
         top = line - 1 if line > 0 and self._rows[line - 1].key is None else line
         height = self.size.height
         if height and (top < self.scroll_offset.y or line >= self.scroll_offset.y + height):
-            self.scroll_to(y=top if top < self.scroll_offset.y else line - height + 1, animate=False)
-
-    def _redraw(self) -> None:
-        width = self._body.size.width
-        drawn = (self._rows, self.chosen, width, self.has_focus)
-        if width > 0 and drawn != self._drawn:
-            self._drawn = drawn
-            self._body.update(lines(*(self._line(row, width) for row in self._rows)))
+            self.scroll_to(y=top if top < self.scroll_offset.y else line - height + 1, animate=False, force=True)
 
     def _line(self, row: Pick[V], width: int) -> Content:
         if row.key is None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
+from agent.core.views.basics import SMOKE_LOAD
 from agent.core.views.loads import Load, PhaseBar
 from agent.text import one_line
 from tui.content import plain, row
@@ -32,7 +33,7 @@ def seconds(value: float) -> str:
 
 def _load(load: Load, width: int, *, first: bool) -> list[Content]:
     told = "after" if load.ready or load.stage in ("failed", "stopped") else "for"
-    what = f"launch {load.number}" + (" to serve" if load.purpose == "serve" else "")
+    what = f"launch {load.number}" + {"serve": " to serve", "smoke": f", {SMOKE_LOAD}"}.get(load.purpose, "")
     word = plain(f"{glyph_of(load.stage)} {load.stage}", style_of(load.stage) or "$text-primary")
     made = [] if first else [Content("")]
     made.append(row(f"{what}  ", word, plain(f"  {told} {seconds(load.total_s)}", "$foreground-muted")))

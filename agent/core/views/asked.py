@@ -10,7 +10,8 @@ def asked_text(need: Need) -> str:
     match need:
         case Approval():
             step = f"prepare step {need.step + 1} of {need.steps}"
-            return f"needs you: approve {step}: {command_line(need.run)} (--approve {need.needed})"
+            plan = f", of all steps {need.plan}" if need.steps > 1 else ""
+            return f"needs you: approve {step}: {command_line(need.run)} (--approve {need.needed}{plan})"
         case Completion():
             flags = " ".join(f"--{flag} {arg_text(value)}" for flag, value in need.adds.items())
             why = "which an LLM recommends" if need.from_llm else "which the source demands"
@@ -25,7 +26,8 @@ def asked_facts(need: Need) -> dict[str, object]:
     """The same for machines: which kind of thing is wanted, and what it would be given by."""
     match need:
         case Approval():
-            return {"wanted": "approval", "approve": need.needed, "command": list(need.run), "creates": need.creates}
+            facts = {"command": list(need.run), "creates": need.creates}
+            return {"wanted": "approval", "approve": need.needed, "approve_all": need.plan, **facts}
         case Completion():
             return {"wanted": "flags", "task": need.task, "adds": dict(need.adds), "from_llm": need.from_llm}
         case Proposal():

@@ -25,6 +25,9 @@ class Place(StrEnum):
 BY_HAND = "by hand"
 """The word of what a person made a dead end."""
 
+SMOKE_LOAD = "smoke load"
+"""What a launch with dummy weights is called."""
+
 GLYPHS = {
     "now": "●",
     "todo": "○",
@@ -172,7 +175,8 @@ def now_text(state: State, experiment: ExperimentState) -> str:
     if launch.stage is LaunchStage.LOADING:
         return load_text(launch)
     if launch.measuring:
-        return f"measuring {launch.measuring[0]} round {launch.measuring[1] + 1}"
+        again = " again" if launch.repeats else ""
+        return f"measuring {launch.measuring[0]} round {launch.measuring[1] + 1}{again}"
     return str(launch.stage)
 
 
@@ -188,7 +192,8 @@ def near_text(state: State, experiment: ExperimentState) -> str:
 
 def load_text(launch: Launch) -> str:
     """`load-weights 3/8 · 71 % · 2:40 left`, with what is known of it."""
-    parts = [str(launch.phase) + (f" {launch.done}/{launch.total}" if launch.total else "")]
+    smoke = f"{SMOKE_LOAD}, " if launch.purpose == "smoke" else ""
+    parts = [smoke + str(launch.phase) + (f" {launch.done}/{launch.total}" if launch.total else "")]
     if launch.doubt:
         return f"{parts[0]} · {launch.doubt}"
     if launch.fraction is not None:

@@ -9,7 +9,7 @@ from agent.core.needs import Approval, needs
 from agent.core.pivots import waits_for
 from agent.core.state import ExperimentState, LaunchStage, Stage, State
 from agent.core.verdict import interval95
-from agent.core.views.basics import BY_HAND, Place, Row, board, duration, measured
+from agent.core.views.basics import BY_HAND, SMOKE_LOAD, Place, Row, board, duration, measured
 from agent.core.views.dead_ends import known_mark
 from agent.core.views.expected import best_text
 from agent.core.views.panels import Tone
@@ -137,7 +137,7 @@ def _without_word(reason: str) -> str:
 
 
 def now_words(state: State, experiment: ExperimentState) -> str:
-    """What happens to an experiment: `loading 71 %  2:40 left`, `measuring 2/3`, `preparing 1/2`."""
+    """What happens to an experiment: `loading 71 %  2:40 left`, `smoke load 20 %  0:30 left`, `measuring 2/3`."""
     if experiment.stage is Stage.PREPARING:
         return f"preparing {experiment.prepared + 1}/{len(experiment.spec.prepare)}"
     launch = state.launches[experiment.launches[-1]]
@@ -145,10 +145,13 @@ def now_words(state: State, experiment: ExperimentState) -> str:
         return launch.doubt
     if launch.stage is LaunchStage.LOADING:
         left = "no ETA yet" if launch.remaining_s is None else f"{duration(launch.remaining_s)} left"
-        return f"{launch.phase if launch.fraction is None else f'loading {launch.fraction * 100:.0f} %'}  {left}"
+        done = "" if launch.fraction is None else f" {launch.fraction * 100:.0f} %"
+        if launch.purpose == "smoke":
+            return f"{SMOKE_LOAD}{done}  {left}"
+        return f"{f'loading{done}' if done else launch.phase}  {left}"
     if launch.measuring:
         total = sum(workload.rounds for workload in state.playbook.workloads)
-        return f"measuring {len(launch.rounds) + 1}/{total}"
+        return f"measuring {len(launch.rounds) + 1}/{total}{' again' if launch.repeats else ''}"
     return "starting" if launch.stage is LaunchStage.REQUESTED else str(launch.stage)
 
 

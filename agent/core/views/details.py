@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.core.model import Answer, Finding, LaunchConfig, PreflightOutcome, Quote, TaskStatus, Verdict
-from agent.core.plan import approvals_needed
+from agent.core.plan import approvals_missing, approvals_needed
+from agent.core.smoke import real_launches
 from agent.core.state import ExperimentState, Stage, State, TaskState
 from agent.core.views.basics import BY_HAND, GLYPHS, Place, command_line, near_text, now_text, place_of, todo_reason
 from agent.core.views.dead_ends import changed_since, known_notes, scope_rows
@@ -146,12 +147,13 @@ def details(state: State, name: str, now: float) -> Details:
         dead_end=_dead_end(state, experiment, config),
         known=known_notes(state, experiment),
         command=command_of(state, name),
-        started=any(state.launches[launch].argv for launch in experiment.launches),
+        started=any(launch.argv for launch in real_launches(state, experiment)),
     )
 
 
 def _steps(state: State, experiment: ExperimentState) -> Iterator[Step]:
     needed = approvals_needed(state.playbook, experiment.spec)
+    missing = approvals_missing(state.playbook, experiment.spec, state.approved)
     for index, (step, approval) in enumerate(zip(experiment.spec.prepare, needed, strict=True)):
         status: Literal["done", "running", "failed", "approved", "waits for approval"]
         if index < experiment.prepared:
@@ -161,7 +163,7 @@ def _steps(state: State, experiment: ExperimentState) -> Iterator[Step]:
         elif index == experiment.prepared and experiment.verdict and experiment.verdict.word == "failed":
             status = "failed"
         else:
-            status = "approved" if approval in state.approved else "waits for approval"
+            status = "waits for approval" if approval in missing else "approved"
         yield Step(
             number=index + 1,
             command=command_line(step.run),

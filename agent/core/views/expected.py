@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent.core.state import ExperimentState, State
-from agent.core.terms import Forecast, Part, brief, forecast
+from agent.core.terms import Forecast, Part, brief, forecast, removed_of
 from agent.playbook.metrics import unit_of
 
 
@@ -46,8 +46,7 @@ def expected_of(state: State, experiment: ExperimentState) -> Expected | None:
     made = forecast(state, experiment)
     if made is None:
         return None
-    terms = state.playbook.terms
-    removes = ", ".join(f"{count} of {terms[name].count} {name}" for name, count in experiment.spec.removes.items())
+    removes = ", ".join(_removes(state, experiment, name) for name in experiment.spec.removes)
     if isinstance(made, str):
         return Expected(best=None, measured=None, removes=removes, lines=(f"at best: {made}",))
     near = experiment.planned.parent if experiment.planned else None
@@ -55,6 +54,11 @@ def expected_of(state: State, experiment: ExperimentState) -> Expected | None:
     measured = verdict.gain if verdict else None
     lines = (*_head(state, made), *_result(made, measured), *map(_part_line, made.parts), _step_line(state, made))
     return Expected(best=made.gain, measured=measured, removes=removes, lines=lines)
+
+
+def _removes(state: State, experiment: ExperimentState, name: str) -> str:
+    removed, left = removed_of(state, experiment, name)
+    return f"{removed} of {left} {name}"
 
 
 def _head(state: State, made: Forecast) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from agent.core.model import FlagCheck, LaunchConfig, Quote
 from agent.core.plan import config_of, flag_words, overlay
+from agent.core.smoke import real_launches
 from agent.core.state import ExperimentState, Stage, State
 from agent.core.views.basics import command_line
 from agent.playbook.model import Args, ArgValue, Env, Experiment
@@ -48,7 +49,7 @@ def command_of(state: State, name: str) -> str:
     """The launch command as one would type it: the environment, then the argv of the last launch or of the next one."""
     experiment = state.experiments[name]
     config = config_used(state, experiment)
-    launched = [state.launches[launch].argv for launch in experiment.launches if state.launches[launch].argv]
+    launched = [launch.argv for launch in real_launches(state, experiment) if launch.argv]
     argv = launched[-1] if launched else (*config.command, *flag_words(shown_args(config.args)))
     unset = [word for variable, text in config.env.items() if text is None for word in ("-u", variable)]
     env = [f"{variable}={_typed(variable, text)}" for variable, text in config.env.items() if text is not None]
@@ -75,8 +76,9 @@ def _hidden(name: str, text: str) -> str:
 
 def config_used(state: State, experiment: ExperimentState) -> LaunchConfig:
     """What it was launched with the last time, or would be launched with now."""
-    if experiment.launches and experiment.stage is not Stage.TODO:
-        return state.launches[experiment.launches[-1]].config
+    launches = real_launches(state, experiment)
+    if launches and experiment.stage is not Stage.TODO:
+        return launches[-1].config
     return config_of(state, experiment.id)
 
 
@@ -88,8 +90,8 @@ def _parent_config(state: State, experiment: ExperimentState) -> LaunchConfig:
 def flag_rows(state: State, experiment: ExperimentState, config: LaunchConfig) -> tuple[FlagRow, ...]:
     """The flags against the parent's, and against what the server reported: what is different comes first."""
     checks: dict[str, FlagCheck] = {}
-    for launch in experiment.launches:
-        checks |= {check.flag: check for check in state.launches[launch].flags}
+    for launch in real_launches(state, experiment):
+        checks |= {check.flag: check for check in launch.flags}
     before = _parent_config(state, experiment).args
     rows = []
     for name, (mark, old, new) in _changes(before, config.args).items():

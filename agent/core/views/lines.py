@@ -4,7 +4,7 @@ from agent.core import events as ev
 from agent.core.known import environments
 from agent.core.state import State
 from agent.core.verdict import counted
-from agent.core.views.basics import change_text, command_line, duration, load_text, near_text, value_text
+from agent.core.views.basics import SMOKE_LOAD, change_text, command_line, duration, load_text, near_text, value_text
 from agent.core.views.dead_ends import known_text
 from agent.core.views.flags import arg_text, shown_args, shown_env
 from agent.core.views.guard import guard_lines
@@ -43,7 +43,14 @@ def tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | None
             return _tell_load(before, event, after)
         case ev.TaskRequested() | ev.TaskFinished():
             return _tell_task(event, after)
-        case ev.RoundMeasured() | ev.RoundFailed() | ev.GuardEnded() | ev.LaunchPlanned() | ev.VerdictReached():
+        case (
+            ev.RoundMeasured()
+            | ev.RoundFailed()
+            | ev.RoundSpoilt()
+            | ev.GuardEnded()
+            | ev.LaunchPlanned()
+            | ev.VerdictReached()
+        ):
             return _tell_measurement(event, after)
         case ev.SessionResumed():
             return "session", f"resumed after {duration(event.at - before.now)}"
@@ -80,6 +87,7 @@ def tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | None
                 "measure": f", {again} of {after.playbook.launches} of these flags" if again > 1 else "",
                 "serve": " to serve",
                 "attach": ": attaching",
+                "smoke": f": {SMOKE_LOAD}, with dummy weights",
             }[event.purpose]
         case ev.StopRequested():
             return after.launches[event.launch].experiment, f"stopping the server: {event.why}"
@@ -101,6 +109,7 @@ def tell(before: State, event: ev.Event, after: State) -> tuple[str, str] | None
             | ev.ExperimentChanged()
             | ev.DeadEndMarked()
             | ev.NoteWritten()
+            | ev.NoteTakenBack()
             | ev.TodoAdded()
             | ev.TodoTicked()
         ):
@@ -136,6 +145,8 @@ def _tell_edit(event: ev.Event, after: State) -> tuple[str, str] | None:
             return event.experiment, f"a dead end by hand: {event.reason}"
         case ev.NoteWritten():
             return event.experiment, f"note: {event.text}"
+        case ev.NoteTakenBack():
+            return event.experiment, "a note is taken back"
         case ev.TodoAdded():
             return "to do", event.text
         case ev.TodoTicked():
@@ -146,6 +157,7 @@ def _tell_edit(event: ev.Event, after: State) -> tuple[str, str] | None:
 
 def _tell_load(before: State, event: ev.Event, after: State) -> tuple[str, str] | None:
     launch = after.launches[event.launch]  # type: ignore[attr-defined]
+    which = f"{SMOKE_LOAD} " if launch.purpose == "smoke" else ""
     match event:
         case ev.LaunchStarted():
             if event.pid is None:
@@ -164,11 +176,11 @@ def _tell_load(before: State, event: ev.Event, after: State) -> tuple[str, str] 
         case ev.ServerReady():
             odd = [f for f in event.flags if f.status in ("rewritten", "contradicted")]
             flags = "".join(f"; --{f.flag} {f.status}: {f.requested} is {f.effective}" for f in odd)
-            return launch.experiment, f"ready after {duration(event.load_s)}{flags}"
+            return launch.experiment, f"{which}ready after {duration(event.load_s)}{flags}"
         case ev.ServerFailed():
             failure = event.failure
             rank = "" if failure.rank is None else f" on rank {failure.rank}"
-            return launch.experiment, f"failed in {failure.phase}{rank}: {failure.reason}"
+            return launch.experiment, f"{which}failed in {failure.phase}{rank}: {failure.reason}"
         case _:
             return None
 
@@ -192,6 +204,9 @@ def _tell_measurement(event: ev.Event, after: State) -> tuple[str, str] | None:
             return after.launches[event.launch].experiment, f"{event.workload} round {event.index + 1}: {text}"
         case ev.RoundFailed():
             return after.launches[event.launch].experiment, f"{event.workload} round {event.index + 1}: {event.reason}"
+        case ev.RoundSpoilt():
+            text = f"{event.workload} round {event.index + 1} spoilt: {event.reason}; repeated"
+            return after.launches[event.launch].experiment, text
         case ev.GuardEnded():
             launch = after.launches[event.launch]
             return launch.experiment, f"guard: {'; '.join(guard_lines(after, launch))}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from agent.core.model import RoundMetrics
-from agent.core.state import ExperimentState, Round, State
+from agent.core.state import ExperimentState, Launch, Round, State
 from agent.core.verdict import interval95
 
 WAITING_BUSY, WAITING_WATTS = 0.95, 0.3
@@ -34,7 +34,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
-    """What speaks against the numbers of some rounds; `word` is `warn`, or `not comparable`."""
+    """What speaks against the numbers of some rounds; `word` is `warn`, `not comparable`, or `repeated`."""
 
     glyph: str
     word: str
@@ -63,13 +63,14 @@ def measured_of(state: State, experiment: ExperimentState) -> Iterator[Measured]
     for number, name in enumerate(experiment.launches, 1):
         launch = state.launches[name]
         for workload in state.playbook.workloads:
-            measured = [r for r in launch.rounds if r.workload == workload.name]
+            measured = in_order(launch, workload.name)
+            spoilt = [r for r in launch.spoilt if r.workload == workload.name]
             note = ""
             if launch.measuring and launch.measuring[0] == workload.name:
-                note = f"round {launch.measuring[1] + 1} of {workload.rounds} runs"
+                note = f"round {launch.measuring[1] + 1} of {workload.rounds} runs{' again' if launch.repeats else ''}"
             if launch.round_error and not note and len(measured) < workload.rounds:
                 note = f"could not be measured: {launch.round_error}"
-            if measured or note:
+            if measured or spoilt or note:
                 yield Measured(
                     title=workload.name + (f" · launch {number}" if several else ""),
                     objective=workload.name == state.playbook.objective.workload,
@@ -77,8 +78,13 @@ def measured_of(state: State, experiment: ExperimentState) -> Iterator[Measured]
                     mean=_numbers("mean", [r.metrics for r in measured]) if len(measured) > 1 else None,
                     note=note,
                     more=tuple(line for tell in (_tails, _rates, _lengths, _waiting) if (line := tell(measured))),
-                    doubts=tuple(_doubts(measured)),
+                    doubts=(*_doubts(measured), *map(_repeated, spoilt)),
                 )
+
+
+def in_order(launch: Launch, workload: str) -> list[Round]:
+    """The rounds of a workload that count, by their numbers: one that was repeated was measured after later ones."""
+    return sorted((r for r in launch.rounds if r.workload == workload), key=lambda r: r.index)
 
 
 def _numbers(label: str, rounds: Sequence[RoundMetrics]) -> Numbers:
@@ -116,6 +122,10 @@ def _doubts(rounds: Sequence[Round]) -> Iterator[Doubt]:
             index, item = of_name[0]
             more = f" and {len(of_name) - 1} more" if len(of_name) > 1 else ""
             yield Doubt(glyph=glyph, word=word, text=f"{name}: {item.text} (round {index + 1}{more})")
+
+
+def _repeated(spoilt: Round) -> Doubt:
+    return Doubt(glyph="!", word="repeated", text=f"round {spoilt.index + 1}: {spoilt.metrics.not_comparable}")
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -7,8 +7,9 @@ from typing import Literal
 from agent.core.model import Phase
 from agent.core.needs import Approval, needs
 from agent.core.plan import lineage
+from agent.core.smoke import is_dummy
 from agent.core.state import Launch, LaunchStage, Stage, State
-from agent.core.views.basics import change_text, command_line, duration, value_text
+from agent.core.views.basics import SMOKE_LOAD, change_text, command_line, duration, value_text
 from agent.core.views.flags import command_of
 from agent.core.views.numbers import doubts_text
 from agent.core.views.usual import slow_now
@@ -134,12 +135,13 @@ def server_view(state: State, now: float, gpus: tuple[GpuUse, ...] = ()) -> Serv
         return ServerView(title="Server", note=text, tone=tone, more=best)
     fraction, status = _progress(state, launch)
     note, tone = _note(state, launch)
+    smoke = f" · {SMOKE_LOAD}" if launch.purpose == "smoke" else ""
     if slow := slow_now(state, launch, now):
         note, tone = f"! {slow[0]}", "warn"
     if launch.stage is LaunchStage.READY and state.experiments[launch.experiment].stage is Stage.ENDED:
         note, tone = _idle(state)  # it only stays up until the lane is needed again
     return ServerView(
-        title=f"Server: {launch.experiment} · {launch_name(state, launch)}",
+        title=f"Server: {launch.experiment} · {launch_name(state, launch)}{smoke}",
         steps=tuple(_steps(state, launch, now)),
         fraction=fraction,
         status=status,
@@ -202,9 +204,12 @@ def _ahead(state: State, launch: Launch) -> Iterator[Step]:
     order = list(Phase)
     usual: dict[Phase, float] = {Phase.LOAD_WEIGHTS: 0.0, Phase.GRAPH_CAPTURE: 0.0}
     for other in state.launches.values():
-        if other.load_s is not None and other.phases and other.config.kind == launch.config.kind:
+        alike = (other.config.kind, is_dummy(other.config)) == (launch.config.kind, is_dummy(launch.config))
+        if other.load_s is not None and other.phases and alike:
             ends = [at for _, at in other.phases[1:]] + [other.phases[-1][1]]
             usual = {phase: end - at for (phase, at), end in zip(other.phases, ends, strict=True)}
+    if launch.phase is Phase.READY:  # so says its log; that it answers is being found out
+        return
     for phase, seconds in usual.items():
         if order.index(launch.phase) < order.index(phase) < order.index(Phase.READY):
             yield Step(phase=str(phase), stands="ahead", seconds=seconds)
@@ -224,15 +229,20 @@ def _progress(state: State, launch: Launch) -> tuple[float | None, str]:
         case LaunchStage.REQUESTED:
             return None, "is being attached to" if launch.purpose == "attach" else "is being started"
         case LaunchStage.LOADING:
+            if launch.phase is Phase.READY:
+                return 1.0, "must answer once"
             left = "no ETA yet" if launch.remaining_s is None else f"{duration(launch.remaining_s)} left"
             if launch.fraction is None:
                 return (launch.done or 0) / launch.total if launch.total else 0.0, left
             return launch.fraction, f"{launch.fraction * 100:.0f} %   {left}"
+        case LaunchStage.READY if launch.purpose == "smoke":
+            return 1.0, "it starts"
         case LaunchStage.READY | LaunchStage.MEASURING if launch.purpose != "serve":
             total = sum(workload.rounds for workload in state.playbook.workloads)
             done = len(launch.rounds)
             if launch.measuring:
-                return done / total, f"measures {launch.measuring[0]}, round {launch.measuring[1] + 1}"
+                again = " again" if launch.repeats else ""
+                return done / total, f"measures {launch.measuring[0]}, round {launch.measuring[1] + 1}{again}"
             return done / total, f"{done} of {total} rounds measured"
         case LaunchStage.READY | LaunchStage.MEASURING:
             return None, f"serves at port {launch.port}"
@@ -248,6 +258,8 @@ def _note(state: State, launch: Launch) -> tuple[str, Tone]:
         return f"✖ {rank}{launch.failure.reason}", "bad"
     if launch.round_error:
         return f"✖ could not be measured: {launch.round_error}", "bad"
+    if again := launch.repeats:
+        return f"! {again.workload} round {again.index + 1} was spoilt: {again.metrics.not_comparable}", "warn"
     if launch.rounds:
         last = launch.rounds[-1]
         m = last.metrics

@@ -82,7 +82,8 @@ def entry_facts(entry: PreflightEntry | ResearchEntry | CallTimes | None) -> tup
     if entry is None:
         return ()
     if isinstance(entry, CallTimes):
-        return (("bytes", _text(entry.sizes)), *((("run", _text(entry.run)),) if entry.run else ()))
+        more = {"per layer": entry.per_layer, "run": entry.run}
+        return (("bytes", _text(entry.sizes)), *((name, _text(value)) for name, value in more.items() if value))
     whole: dict[str, Any] = entry.model_dump(by_alias=True, exclude_defaults=True)
     kind = next(info.alias for info in type(entry).model_fields.values() if info.alias) or ""
     wanted = whole.get(kind)

@@ -7,6 +7,7 @@ from statistics import median
 
 from agent.core.model import Phase
 from agent.core.scope import model_of
+from agent.core.smoke import is_dummy
 from agent.core.state import ExperimentState, Launch, LaunchStage, State
 from agent.core.views.basics import duration
 from agent.core.views.loads import PhaseStatus
@@ -80,14 +81,14 @@ def usual_of(state: State, launch: Launch) -> tuple[Mapping[Phase, float], str]:
     """
     if launch.usual_s:
         return launch.usual_s, "the latest loads of this model on this host"
-    kind, model = launch.config.kind, model_of(launch.config)
+    alike = launch.config.kind, model_of(launch.config), is_dummy(launch.config)
     loads = [
         _durations(other, other.requested_at)
         for other in takewhile(lambda other: other is not launch, state.launches.values())
         if other.load_s is not None
         and other.phases
         and not other.unwatched
-        and (other.config.kind, model_of(other.config)) == (kind, model)
+        and (other.config.kind, model_of(other.config), is_dummy(other.config)) == alike
     ]
     found = {p: median(load[p] for load in loads if p in load) for p in Phase if any(p in load for load in loads)}
     count = f"{len(loads)} earlier loads" if len(loads) > 1 else "the one earlier load"

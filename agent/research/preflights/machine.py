@@ -137,9 +137,12 @@ async def check_command(sources: Sources, check: CommandVersion, config: LaunchC
 
 async def check_path(sources: Sources, check: PathCheck) -> Report:
     """Raises TargetUnusable as the target does."""
-    if await sources.target.exists(check.name):
-        return Report("fine", f"{check.name} exists")
-    return Report(check.otherwise, f"{check.name} does not exist")
+    if check.exists and not await sources.target.exists(check.exists):
+        return Report(check.otherwise, f"{check.exists} does not exist")
+    if check.absent and await sources.target.exists(check.absent):
+        return Report(check.otherwise, f"{check.absent} exists")
+    told = ((check.exists, "exists"), (check.absent, "does not exist"))
+    return Report("fine", ", ".join(f"{path} {what}" for path, what in told if path))
 
 
 async def check_disk(sources: Sources, check: DiskFree, progress: Progress) -> Report:

@@ -70,6 +70,17 @@ async def check_model(sources: Sources, check: ModelConfig, config: LaunchConfig
     return await _with_architecture(sources, check, config.kind, architectures, told)
 
 
+async def layers_of(sources: Sources, config: LaunchConfig) -> int:
+    """The layers of the model of a launch. Raises ResearchError where that is not known, TargetUnusable."""
+    folder = KINDS[config.kind].model_of(config.args)
+    if not folder:
+        raise ResearchError("the flags name no model")
+    layers = _number(await _config(sources, folder), ("num_hidden_layers",))
+    if layers is None:
+        raise ResearchError(f"{folder}/config.json tells no number of layers")
+    return layers
+
+
 async def _config(sources: Sources, folder: str) -> Mapping[str, Any]:
     file = f"{folder}/config.json"
     if not await sources.target.exists(file):

@@ -1,0 +1,58 @@
+"""Smoke loads: a launch with dummy weights shows in a minute what would end the real load after ten.
+
+It reads no weights and is never measured. One that gets ready is stopped, and the real load follows; one that does not
+ends its experiment, as a real one would.
+"""
+
+from dataclasses import replace
+
+from agent.core.model import LaunchConfig
+from agent.core.plan import config_of
+from agent.core.state import ExperimentState, Launch, State
+from agent.playbook.model import Experiment, Playbook
+from agent.playbook.smoke import DUMMY, FORMAT, NOT_WITH_DUMMY
+
+
+def asks_for_smoke(playbook: Playbook, experiment: Experiment) -> bool:
+    """Whether a playbook wants smoke loads of an experiment, and has a server that can make them."""
+    asked = playbook.smoke if experiment.smoke is None else experiment.smoke
+    return bool(asked) and playbook.server.kind in NOT_WITH_DUMMY and experiment.baseline != "attach"
+
+
+def is_wanted(state: State, experiment: ExperimentState) -> bool:
+    """Whether a smoke load comes before the next launch of an experiment.
+
+    None does where a load of its present flags got ready, of whichever weights, and none where a person tries it again
+    after a load: the dummy weights may be all that did not work.
+    """
+    again = experiment.overruled and experiment.since
+    if again or not asks_for_smoke(state.playbook, experiment.spec):
+        return False
+    if any(state.launches[name].load_s is not None for name in experiment.launches[experiment.since :]):
+        return False
+    return not is_dummy(config_of(state, experiment.id))
+
+
+def is_dummy(config: LaunchConfig) -> bool:
+    """Whether a launch runs on dummy weights."""
+    return config.args.get(FORMAT) == DUMMY
+
+
+def smoke_config(config: LaunchConfig) -> LaunchConfig:
+    """A configuration as its smoke load runs it: with dummy weights, without the flags that refuse those."""
+    refused = NOT_WITH_DUMMY[config.kind]
+    # vLLM takes --model-loader-extra-config.KEY as a part of that flag.
+    args = {flag: value for flag, value in config.args.items() if flag.partition(".")[0] not in (*refused, FORMAT)}
+    return replace(config, args={**args, FORMAT: DUMMY})
+
+
+def config_of_launch(state: State, launch: Launch) -> LaunchConfig:
+    """What a launch runs, made anew from the plan."""
+    config = config_of(state, launch.experiment)
+    return smoke_config(config) if launch.purpose == "smoke" else config
+
+
+def real_launches(state: State, experiment: ExperimentState) -> list[Launch]:
+    """The launches of an experiment but its smoke loads, first to last."""
+    launches = (state.launches[name] for name in experiment.launches)
+    return [launch for launch in launches if launch.purpose != "smoke"]

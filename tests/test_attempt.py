@@ -14,6 +14,7 @@ from agent.core.model import Host
 from agent.core.reduce import initial
 from agent.core.views.basics import value_text
 from agent.diagnostics import UserError
+from agent.fragments import shipped_fragments
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook
 from agent.playbook.write import yaml_text
@@ -117,7 +118,7 @@ def test_a_secret_that_no_journal_keeps(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", sorted(PLAYBOOKS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_playbook_survives_being_written(file: Path) -> None:
-    book = load_playbook(file.read_bytes(), file.name, all_known_flags())
+    book = load_playbook(file.read_bytes(), file.name, all_known_flags(), fragments=shipped_fragments())
     assert isinstance(book, Playbook)
     assert load_playbook(yaml_text(book).encode(), "again.yaml", all_known_flags()) == book
 

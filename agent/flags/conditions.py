@@ -10,7 +10,7 @@ from agent.flags.interpret import Interpreter
 from agent.flags.model import Clause, Flag, Op, Test
 from agent.flags.modules import Module
 from agent.flags.values import Member, text_of
-from agent.research.literals import Unparsable, parse_expression
+from agent.syntax import Unparsable, parse_expression
 from agent.text import one_line
 
 SWITCHED_OFF = ("False", "None")

@@ -4,13 +4,13 @@ A demand is told only where everything around it is known to hold: by a flag tha
 the server is not known to replace.
 """
 
-import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.flags.conditions import SWITCHED_OFF
 from agent.flags.model import Clause, Flag, FlagTable, Place, Test, Use
 from agent.playbook.model import Args, ArgValue
+from agent.syntax import Unparsable, literal
 
 Truth = bool | None
 """None where it cannot be told from the source and the flags alone."""
@@ -229,8 +229,8 @@ def _constant(value: ArgValue) -> object:
 
 def _literal(text: str) -> object:
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        return literal(text)
+    except Unparsable:
         return _MISSING
 
 

@@ -9,7 +9,7 @@ from agent.flags.interpret import Interpreter
 from agent.flags.model import Place
 from agent.flags.modules import Module
 from agent.flags.values import UNKNOWN, ClassValue, External, Generic, Made, Value
-from agent.research.literals import Unparsable, parse_expression
+from agent.syntax import Unparsable, parse_expression
 
 _UNIONS = ("Union", "Optional")
 _WRAPPERS = ("Annotated", "SkipValidation", "Final", "Required", "NotRequired")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agent.flags.tree import Tree
-from agent.research.literals import Unparsable, parse
+from agent.syntax import Unparsable, parse
 
 _MUTATORS = ("append", "extend", "insert", "remove", "add", "update", "discard", "setdefault")
 

@@ -1,23 +1,13 @@
 """Dict and list literals in a source text, found by name with `ast`. Pure, and it never runs the text."""
 
 import ast
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock
-from typing import Literal, cast
+from typing import Literal
 
-MAX_SOURCE = 1 << 20
-"""Characters that are parsed; a longer file is data rather than source."""
+from agent.syntax import parse
 
 _MUTATORS = ("update", "setdefault", "append", "extend", "insert", "add", "pop", "remove", "clear")
-
-
-_ONE_AT_A_TIME = Lock()
-
-
-class Unparsable(Exception):
-    """The text is not Python that can be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +52,6 @@ def look_up(collections: Sequence[Collection], wanted: str) -> Answer:
     if held and not any(held) and all(collection.complete for collection in collections):
         return "absent"
     return "unclear"
-
-
-def parse(source: str) -> ast.Module:
-    """The syntax tree of a text. Raises Unparsable for whatever is wrong with it."""
-    return cast(ast.Module, _parsed(source, "exec"))
-
-
-def parse_expression(source: str) -> ast.expr:
-    """The syntax tree of an expression. Raises Unparsable for whatever is wrong with it."""
-    return cast(ast.Expression, _parsed(source, "eval")).body
-
-
-def _parsed(source: str, mode: str) -> ast.AST:
-    if len(source) > MAX_SOURCE:
-        raise Unparsable("it is too long to parse")
-    try:
-        # Filters belong to the whole process, and CPython 3.11 counts its depth for all threads together
-        # (SystemError: "AST constructor recursion depth mismatch").
-        with _ONE_AT_A_TIME, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a doubtful escape in someone's string is not for our terminal
-            return ast.parse(source, mode=mode)
-    except SyntaxError as error:
-        raise Unparsable(f"it is not Python that can be parsed (line {error.lineno}: {error.msg})") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise Unparsable("it is not Python that can be parsed") from error
 
 
 def dicts(source: str, name: str) -> tuple[Collection, ...]:

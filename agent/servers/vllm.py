@@ -1,7 +1,7 @@
 """vLLM (V1 engine, up to 0.33): flags, log lines, readiness, reported arguments."""
 
-import ast
 import re
+from typing import cast
 
 import httpx
 
@@ -19,6 +19,7 @@ from agent.servers.common import (
     requested_flags,
     with_address,
 )
+from agent.syntax import Unparsable, literal
 
 _FIELDS = {
     "tp": "tensor_parallel_size",
@@ -158,8 +159,8 @@ def _parsed_args(log_head: str) -> dict[str, Json]:
         return {}
     found: dict[str, Json] = {}
     try:
-        found = ast.literal_eval(match[1])
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        found = cast(dict[str, Json], literal(match[1]))
+    except Unparsable:
         found = {key: _literal(text) for key, text in _PAIR.findall(match[1])}
     return {key: value for key, value in found.items() if value != "***"}  # vLLM hides its secrets itself
 
@@ -185,7 +186,6 @@ def _sections(info: Json) -> dict[str, Json]:
 
 def _literal(text: str) -> Json:
     try:
-        value: Json = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        return cast(Json, literal(text))
+    except Unparsable:
         return text
-    return value

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.research.literals import Unparsable, dicts, lists, look_up, parse
+from agent.research.literals import dicts, lists, look_up
+from agent.syntax import Unparsable, parse
 
 SNIPPETS = st.sampled_from(
     [

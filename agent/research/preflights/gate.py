@@ -8,10 +8,10 @@ from agent.core.model import Host
 from agent.playbook.preflights import GpuGate
 from agent.research.common import Progress, ResearchError, base_name
 from agent.research.fates import Facts, Fate, Known, fates, functions
-from agent.research.literals import Unparsable, parse
 from agent.research.preflights.reports import Report, fill
 from agent.research.read import load
 from agent.research.sources import Sources
+from agent.syntax import Unparsable, parse
 
 _TEST = re.compile(r"_?is_sm([0-9]+)[0-9](?:_supported)?")
 

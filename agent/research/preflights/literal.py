@@ -11,10 +11,11 @@ from agent.playbook.preflights import ListContains, Otherwise, TableHasKey
 from agent.research.common import Progress, ResearchError, base_name
 from agent.research.fates import Facts, Fate, Known, Raises, fates, functions
 from agent.research.grep import search
-from agent.research.literals import Collection, Unparsable, dicts, lists, look_up, parse
+from agent.research.literals import Collection, dicts, lists, look_up
 from agent.research.preflights.reports import Report, fill
 from agent.research.read import SourceFile, load
 from agent.research.sources import Sources
+from agent.syntax import Unparsable, parse
 
 _MAX_SHOWN = 12
 _MAX_EVIDENCE = 4

@@ -13,11 +13,11 @@ from agent.playbook.model import Args
 from agent.playbook.preflights import ModelConfig
 from agent.research.common import Progress, ResearchError
 from agent.research.grep import search
-from agent.research.literals import Unparsable, parse
 from agent.research.preflights.reports import Report
 from agent.research.read import load
 from agent.research.sources import Sources
 from agent.servers import KINDS
+from agent.syntax import Unparsable, parse
 from agent.text import one_line
 
 _LARGEST = 4 << 20

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from agent.playbook.preflights import SourceName
 from agent.research.common import Progress, ResearchError, base_name
-from agent.research.literals import Unparsable, parse
 from agent.research.preflights.reports import Report
 from agent.research.read import load
 from agent.research.sources import Sources
+from agent.syntax import Unparsable, parse
 
 _ROOTS = frozenset({"object", "ABC", "Generic", "Module", "Protocol"})
 """Classes of Python and PyTorch, which have no name that a server's source would ask for."""

@@ -23,6 +23,7 @@ class NoEditor(Exception):
 async def edited(app: App[Any], text: str, name: str) -> str:
     """What a person makes of a text, in a file called `name` that nobody else can read. Raises NoEditor."""
     command = _command()
+    program = Path(command[0]).name
     with tempfile.TemporaryDirectory(prefix="tunebot-") as folder:
         file = Path(folder) / name.replace("/", "_")
         _write(file, text)
@@ -32,9 +33,9 @@ async def edited(app: App[Any], text: str, name: str) -> str:
         except SuspendNotSupported as error:
             raise NoEditor("this terminal cannot be lent to an editor: use the form") from error
         except OSError as error:
-            raise NoEditor(f"{command[0]} cannot be run ({error.strerror}): set VISUAL or EDITOR") from error
+            raise NoEditor(f"{program} cannot be run ({error.strerror}): set VISUAL or EDITOR") from error
         if status:
-            raise NoEditor(f"{command[0]} ended with status {status}: nothing is changed")
+            raise NoEditor(f"{program} ended with status {status}: nothing is changed")
         return _read(file)
 
 

@@ -67,6 +67,7 @@ def test_it_runs_without_a_terminal_until_it_is_asked_to_end(home: Home) -> None
     assert not (folder / "fault.txt").exists()
 
 
+@pytest.mark.long
 def test_attached_from_a_pipe_it_is_read_and_steered(home: Home) -> None:
     """The lines so far and those that come; ctrl+c leaves them and stops nothing."""
     file = home.playbook(long_playbook())

@@ -25,6 +25,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
         made.end_all()
 
 
+@pytest.mark.long
 async def test_a_terminal_that_goes_away_stops_nothing_and_another_one_ends_it(home: Home) -> None:
     book = str(home.playbook(long_playbook()))
     started = await asyncio.to_thread(home.tunebot, "run", book, "--target", "simulated:small", "--detach")

@@ -61,7 +61,13 @@ class Watched:
         self.told.put_nowait((text, len(self.engine.state.launches)))
 
 
-@pytest.mark.parametrize("moment", [ev.PhaseEntered, ev.RoundMeasured, ev.StopRequested])
+_LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(ev.PhaseEntered, marks=_LONG), ev.RoundMeasured, pytest.param(ev.StopRequested, marks=_LONG)],
+)
 async def test_nothing_new_is_begun_until_there_is_room(small_disk: Path, box: SimHost, moment: type[ev.Event]) -> None:
     ballast: list[Path] = []
 

@@ -29,12 +29,14 @@ async def session_on(name: str, tmp_path: Path) -> Session:
     return session
 
 
+@pytest.mark.long
 async def test_over_pcie_both_are_ruled_out(tmp_path: Path) -> None:
     session = await session_on("story", tmp_path)
     assert session.words["custom"] == session.words["symm"] == "ruled-out"
     assert set(session.real_launches()) == {"base"}
 
 
+@pytest.mark.long
 async def test_over_nvlink_both_win(tmp_path: Path) -> None:
     session = await session_on("nvlink", tmp_path)
     rates = {name: launch["tok_s"] for name, launch in session.real_launches().items()}

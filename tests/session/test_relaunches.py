@@ -12,6 +12,7 @@ from tests.session.kit import run, small_playbook
 from tests.session.test_resume import check, only_session, session_of, tunebot
 
 
+@pytest.mark.long
 async def test_the_same_flags_are_launched_again_as_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     # No flag at all: whatever is measured between the two is noise.

@@ -71,11 +71,11 @@ def check(session: Session) -> None:
 @pytest.mark.parametrize(
     ("name", "survives"),
     [
-        ("LaunchRequested", 0),
+        pytest.param("LaunchRequested", 0, marks=pytest.mark.long),
         ("PhaseEntered", 4),
         ("RoundRequested", 1),
-        ("StopRequested", 0),
-        ("ServerFailed", 0),
+        pytest.param("StopRequested", 0, marks=pytest.mark.long),
+        pytest.param("ServerFailed", 0, marks=pytest.mark.long),
     ],
 )
 def test_killed_after(tmp_path: Path, name: str, survives: int) -> None:

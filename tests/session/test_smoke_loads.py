@@ -80,6 +80,7 @@ def kept_loads() -> list[tuple[str, float]]:
     return [(one["load"][1], one["phases_s"]["load-weights"]) for one in records if "load" in one]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "survives"), [("LaunchRequested", 0), ("PhaseEntered", 1), ("ServerReady", 0), ("ServerStopped", 0)]
 )

@@ -23,9 +23,9 @@ async def test_faster_and_wrong_is_invalid(tmp_path: Path) -> None:
     assert "its answers are worse" in wrong.reason and "nats a token" in wrong.reason
     launch = session.state.launches[wrong.launches[-1]]
     baseline = session.state.launches[session.state.experiments["base"].launches[-1]]
-    # It was faster, and its numbers stay to be seen.
-    mean = [sum(r.metrics.output_throughput for r in one.rounds) / len(one.rounds) for one in (launch, baseline)]
-    assert mean[0] > 1.05 * mean[1]
+    # It was faster, and its numbers stay to be seen. A busy machine can only slow a round.
+    best = [max(r.metrics.output_throughput for r in one.rounds) for one in (launch, baseline)]
+    assert best[0] > 1.05 * best[1]
     assert session.state.incumbent != "wrong"
     assert launch.guard is not None and baseline.guard is not None
     assert launch.guard.right.count("1") < baseline.guard.right.count("1")

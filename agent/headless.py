@@ -10,7 +10,7 @@ from agent.core import events as ev
 from agent.core.model import TaskKind
 from agent.core.needs import Need, needs
 from agent.core.reduce import initial, reduce
-from agent.core.saved import saved_loads
+from agent.core.saved import paid_loads, saved_loads
 from agent.core.state import State
 from agent.core.terms import set_aside
 from agent.core.views.asked import asked_text
@@ -197,5 +197,4 @@ def ledger_line(state: State) -> str:
 
 def _loads_s(state: State, *, smoke: bool) -> list[float]:
     """How long each server that was started loaded: the smoke loads, or all others."""
-    started = (one for one in state.launches.values() if one.pid is not None and (one.purpose == "smoke") is smoke)
-    return [one.load_s or (one.ended_at or state.now) - one.requested_at for one in started]
+    return [one.load_s or (one.ended_at or state.now) - one.requested_at for one in paid_loads(state, smoke=smoke)]

@@ -1,7 +1,13 @@
-"""Loads that were never paid: those of what a check ruled out, and of what could not have gained enough at best."""
+"""Loads that were paid, and those that never were: ruled out by a check, or not worth one at best."""
 
-from agent.core.state import ExperimentState, State
+from agent.core.state import ExperimentState, Launch, State
 from agent.core.terms import set_aside
+
+
+def paid_loads(state: State, *, smoke: bool = False) -> list[Launch]:
+    """The servers that tunebot started, first to last: their real loads, or the smoke loads."""
+    started = (launch for launch in state.launches.values() if launch.pid is not None)
+    return [launch for launch in started if (launch.purpose == "smoke") is smoke]
 
 
 def saved_loads(state: State) -> tuple[ExperimentState, ...]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
-from agent.core.saved import saved_loads
+from agent.core.saved import paid_loads, saved_loads
 from agent.core.state import ExperimentState, Launch, State
 from agent.core.terms import set_aside
 from agent.report.lane import Doing, Span
@@ -14,9 +14,8 @@ from agent.report.model import Ledger, LlmSpent, Saved, TaskFacts
 def ledger_of(state: State, lane: Sequence[Span], tasks: Sequence[TaskFacts], elapsed_s: float) -> Ledger:
     """The ledger of a session; `lane` and `tasks` are those of its report."""
     seconds = {doing: sum(span.lasts_s for span in lane if span.act.doing is doing) for doing in Doing}
-    started = [launch for launch in state.launches.values() if launch.pid is not None]
-    loads = [launch for launch in started if launch.purpose != "smoke"]
-    smoke = {launch.id: launch for launch in started if launch.purpose == "smoke"}
+    loads = paid_loads(state)
+    smoke = {launch.id: launch for launch in paid_loads(state, smoke=True)}
     ready = [launch.load_s for launch in loads if launch.load_s is not None]
     saved = tuple(_saved(state, experiment) for experiment in saved_loads(state))
     inside = [_inside(task, lane) for task in tasks]
@@ -62,8 +61,7 @@ def _saved(state: State, experiment: ExperimentState) -> Saved:
 
 
 def _ready(state: State) -> list[Launch]:
-    loads = (one for one in state.launches.values() if one.pid is not None and one.load_s is not None)
-    return [one for one in loads if one.purpose != "smoke"]
+    return [one for one in paid_loads(state) if one.load_s is not None]
 
 
 def _parent(state: State, launch: Launch) -> str | None:

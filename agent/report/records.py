@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from agent.core import events as ev
 from agent.core.needs import Need
-from agent.core.saved import saved_loads
+from agent.core.saved import paid_loads, saved_loads
 from agent.core.state import State
 from agent.core.views.asked import asked_facts, asked_text
 from agent.core.views.basics import board
@@ -58,14 +58,13 @@ def asked(need: Need, at: float, state: State) -> Record:
 
 def ended(event: ev.SessionEnded, after: State) -> Record:
     """The last object: the board in numbers, and the best launch command."""
-    loads = [launch for launch in after.launches.values() if launch.pid is not None and launch.purpose != "smoke"]
     serving = after.launches[event.serving] if event.serving else None
     best = best_of(after)
     return {
         **_head(_kind(type(event)), event.at, after),
         "ending": event.ending,
         "board": [renamed(plain(board_line(after, row)), {"change": "change_fraction"}) for row in board(after)],
-        "loads": len(loads),
+        "loads": len(paid_loads(after)),
         "loads_saved": len(saved_loads(after)),
         "best": best and {"experiment": best.experiment, "launch_command": best.command},
         "serving": serving and {"launch": serving.id, "experiment": serving.experiment, "port": serving.port},

@@ -3,11 +3,11 @@
 The value of a launch is the mean of the logarithms of its rounds; a difference of such values is a relative effect.
 A launch's value varies by sd_launch^2 + sd_round^2 / rounds. The rounds of both sides tell sd_round. Few launches tell
 little of sd_launch, so it is pooled over every flag set that was launched more than once, over earlier sessions on the
-same target, and over a weak assumption (`ASSUMED`).
+same target, and over a weak assumption (`assumed_noise`).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, pi, sqrt, tan
 from statistics import NormalDist, fmean
 
@@ -65,6 +65,16 @@ def squares(values: Sequence[float]) -> float:
     return sum((value - mean) ** 2 for value in values)
 
 
+def assumed_noise(flag_sets: Iterable[FlagSet]) -> LaunchNoise:
+    """sd_launch as it is assumed: `ASSUMED`, or what the rounds of these launches differ by where that is more.
+
+    Whatever slows one round and not the next slows a launch as well: on busy two-core hosts rounds differed by 17 %,
+    and launches of one flag set by as much.
+    """
+    variance, _ = round_variance([launch for flag_set in flag_sets for launch in flag_set])
+    return replace(ASSUMED, sd=max(ASSUMED.sd, sqrt(variance)))
+
+
 def measured_noise(flag_sets: Iterable[FlagSet]) -> LaunchNoise | None:
     """sd_launch as the flag sets with at least two launches tell it, pooled; None where there is none.
 
@@ -97,6 +107,19 @@ def pooled(*known: LaunchNoise | None) -> LaunchNoise:
     measured = sum(noise.degrees for noise in parts if noise.launches)
     degrees = max(measured, LEAST_DEGREES) if measured else weight
     return LaunchNoise(sd=sqrt(square), degrees=degrees, launches=sum(noise.launches for noise in parts))
+
+
+def noise_text(assumed: LaunchNoise, earlier: LaunchNoise | None, measured: LaunchNoise | None) -> str:
+    """`launch noise assumed 1.5%`, or `launch noise measured 0.8% over 7 launches`.
+
+    `measured` is what this session tells, `earlier` what earlier ones on the same target did.
+    """
+    if earlier is None and measured is None:
+        as_rounds = ", as rounds differ by as much" if assumed != ASSUMED else ""
+        return f"launch noise assumed {assumed.sd:.1%}{as_rounds}"
+    known = pooled(earlier, measured)
+    of_them = f", {earlier.launches} of them in earlier sessions" if earlier else ""
+    return f"launch noise measured {known.sd:.1%} over {known.launches} launches{of_them}"
 
 
 def round_variance(flag_set: FlagSet) -> tuple[float, int]:

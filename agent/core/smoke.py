@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from agent.core.model import LaunchConfig
 from agent.core.plan import config_of
+from agent.core.scope import model_of
 from agent.core.state import ExperimentState, Launch, State
 from agent.playbook.model import Experiment, Playbook
 from agent.playbook.smoke import DUMMY, FORMAT, NOT_WITH_DUMMY
@@ -22,20 +23,30 @@ def asks_for_smoke(playbook: Playbook, experiment: Experiment) -> bool:
 def is_wanted(state: State, experiment: ExperimentState) -> bool:
     """Whether a smoke load comes before the next launch of an experiment.
 
-    None does where a load of its present flags got ready, of whichever weights, and none where a person tries it again
-    after a load: the dummy weights may be all that did not work.
+    None does where a load of its present flags got ready, of whichever weights, none where a person tries it again
+    after a load (the dummy weights may be all that did not work), and none where the model has no other weights.
     """
     again = experiment.overruled and experiment.since
     if again or not asks_for_smoke(state.playbook, experiment.spec):
         return False
     if any(state.launches[name].load_s is not None for name in experiment.launches[experiment.since :]):
         return False
-    return not is_dummy(config_of(state, experiment.id))
+    config = config_of(state, experiment.id)
+    return not is_dummy(config) and not _needs_its_format(model_of(config))
 
 
 def is_dummy(config: LaunchConfig) -> bool:
     """Whether a launch runs on dummy weights."""
     return config.args.get(FORMAT) == DUMMY
+
+
+def _needs_its_format(model: str) -> bool:
+    """Whether dummy weights do not do for a model.
+
+    A GGUF file is only understood with the format `gguf` or `auto`, and object storage has one of its own whatever is
+    asked (`_handle_load_format` in SGLang 0.5.9's server_args.py).
+    """
+    return model.lower().endswith(".gguf") or "://" in model
 
 
 def smoke_config(config: LaunchConfig) -> LaunchConfig:

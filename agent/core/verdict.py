@@ -8,7 +8,17 @@ from statistics import fmean
 
 from agent.core.guard import GuardResult, guard_failure
 from agent.core.model import FlagCheck, LaunchNoise, RoundMetrics, Verdict
-from agent.core.noise import ASSUMED, Difference, FlagSet, difference, measured_noise, pooled, squares, t_quantile
+from agent.core.noise import (
+    Difference,
+    FlagSet,
+    assumed_noise,
+    difference,
+    measured_noise,
+    noise_text,
+    pooled,
+    squares,
+    t_quantile,
+)
 from agent.core.state import ExperimentState, Launch, LaunchStage, State
 from agent.playbook.metrics import LOWER_IS_BETTER, MetricName
 from agent.playbook.model import Objective, VerdictWord
@@ -193,6 +203,11 @@ class Evidence:
         logs = [[sign * log(value) for value in objective_values(launch, objective)] for launch in launches]
         return Sample(contract, launches, logs)
 
+    @cached_property
+    def assumed(self) -> LaunchNoise:
+        """Noise between launches as it is assumed, by what the rounds of this session differ by."""
+        return assumed_noise(self.sample(name).logs for name in self.state.experiments)
+
     def measured_noise(self, without: str = "") -> LaunchNoise | None:
         """Noise between launches as this session measured it, pooled over its flag sets but the one named."""
         several = (e.id for e in self.state.experiments.values() if e.id != without and len(e.launches) > 1)
@@ -201,24 +216,19 @@ class Evidence:
     @cached_property
     def noise(self) -> LaunchNoise:
         """Noise between launches: what is assumed, and what this session and earlier ones measured."""
-        return pooled(ASSUMED, self.state.noise, self.measured_noise())
+        return pooled(self.assumed, self.state.noise, self.measured_noise())
 
     @cached_property
     def noise_text(self) -> str:
-        """`launch noise assumed 1.5%`, or `launch noise measured 0.8% over 7 launches`."""
-        earlier, measured = self.state.noise, self.measured_noise()
-        if earlier is None and measured is None:
-            return f"launch noise assumed {ASSUMED.sd:.1%}"
-        known = pooled(earlier, measured)
-        of_them = f", {earlier.launches} of them in earlier sessions" if earlier else ""
-        return f"launch noise measured {known.sd:.1%} over {known.launches} launches{of_them}"
+        """What is known of the noise between launches, in words."""
+        return noise_text(self.assumed, self.state.noise, self.measured_noise())
 
     def drift(self, name: str) -> str:
         """What to say where the last launch of an experiment differs from its first beyond the noise of the others."""
         logs = self.sample(name).logs
         if len(logs) < 2:
             return ""
-        noise = pooled(ASSUMED, self.state.noise, self.measured_noise(without=name))
+        noise = pooled(self.assumed, self.state.noise, self.measured_noise(without=name))
         moved = difference(logs[-1:], logs[:1], noise)
         if abs(moved.value) <= moved.reach(0.975):
             return ""

@@ -275,8 +275,8 @@ class Playbook(Strict):
     smoke: Smoke = False
     """With `dummy`, every experiment is first loaded with dummy weights (sglang, vllm): that reads no weights, and is
     never measured. What does not start so has failed, and its real load is not paid; tried again by hand, it is loaded
-    for real. Such a load cannot show wrong or missing weights, wrong answers or speed, and is of no use for a GGUF file
-    or a model in object storage."""
+    for real. Such a load cannot show wrong or missing weights, wrong answers or speed. A GGUF file and a model in
+    object storage have none."""
     accept: Literal["resolver"] | None = None
     """With `resolver`, what the server's source demands is added to an experiment without asking."""
     at_end: Literal["serve-best", "baseline", "stop", "keep"] = "serve-best"

@@ -82,6 +82,8 @@ class World:
 
     `speeds` and `fails` know launches by their ids too, which come before experiments.
 
+    Rounds lie by turns the fraction `spread` above and below the speed of their launch.
+
     `voids`: where tunebot was cut off with a launch just requested, nothing of it had been started. Experiments of
     `wrong` answer the guard's questions wrongly.
     """
@@ -90,6 +92,7 @@ class World:
     fails: dict[str, str] = field(default_factory=dict)
     findings: dict[str, Finding] = field(default_factory=dict)
     prepare_ok: bool = True
+    spread: float = 0.0
     voids: bool = False
     wrong: frozenset[str] = frozenset()
     done: list[do.Command] = field(default_factory=list)
@@ -117,7 +120,7 @@ class World:
                 return self._start(state, launch, at)[told:]
             case do.MeasureRound(launch, _, workload, index):
                 speed = self.speeds.get(state.launches[launch].experiment, 100.0)
-                value = self.speeds.get(launch, speed) + 0.1 * index
+                value = self.speeds.get(launch, speed) * (1 + self.spread * (-1) ** index) + 0.1 * index
                 return [
                     ev.RoundMeasured(at=at, launch=launch, workload=workload.name, index=index, metrics=metrics(value))
                 ]

@@ -53,6 +53,11 @@ def two(**changes: Any) -> Playbook:
         # Its own weights are dummy ones already: it would be the same load twice.
         ([{"id": "base"}, {"id": "idea", "args": {"load-format": "dummy"}}], "dummy",
          [*smoke("base"), ("idea", "measure")]),
+        # Read by their formats alone: a smoke load would fail, and the real one need not.
+        ([{"id": "base", "args": {"model-path": "~/models/m.Q4_K_M.gguf"}},
+          {"id": "idea", "args": {"model-path": "s3://models/m"}},
+          {"id": "plain", "args": {"model-path": "~/models/gguf"}}], "dummy",
+         [("base", "measure"), ("idea", "measure"), *smoke("plain")]),
     ],
 )  # fmt: skip
 def test_which_experiments_have_one(

@@ -67,6 +67,7 @@ _BASELINE = {
     "baseline/flag-known": "fine fine fails",
     "baseline/model-config": "fine fine fine",
     "eagle3/path": "fine fine fine",
+    "eagle3/source-name": "fails fine fine",
     "custom-allreduce/topology": "no-effect no-effect no-effect",
     "cuda13/cuda": "fails fails fine",
 }
@@ -80,7 +81,6 @@ RIGHT = {
         **_SYMM_MEM,
     },
     "kimi-k2.5-8x-rtx-pro-6000": {
-        "eagle3/source-name": "fails fine fine",
         "ar-fusion/list-contains": "fails fails fine",
         "ar-fusion/gpu-gate": "no-effect no-effect unknown",
         "ar-fusion/gpu-gate 2": "unknown unknown fails",
@@ -99,6 +99,7 @@ RIGHT = {
         "mla-draft/model-config": "unknown unknown fine",
         "nccl-graph/path": "fails fails fails",
         "forced-p2p/driver-option": "no-effect no-effect no-effect",
+        "forced-p2p/source-name": "fails fine fine",
         **_BASELINE,
         **_SAME,
         **_SYMM_MEM,

@@ -23,28 +23,29 @@ from agent.servers.known_flags import all_known_flags
 
 PLAYBOOK = Path(__file__).parents[2] / "playbooks" / "vllm-cpu.yaml"
 EXPECTED = {
-    "baseline": "keep",
-    "same-again": "no-gain",
-    "one-seq": "worse",
-    "refused": "failed",
-    "flashinfer": "ruled-out",
+    "baseline": ("keep",),
+    # Whether three launches of each exclude a gain of 20 % hangs on the noise of the machine; that they show a
+    # difference where none is would be wrong on any.
+    "same-again": ("no-gain", "inconclusive"),
+    "one-seq": ("worse",),
+    "refused": ("failed",),
+    "flashinfer": ("ruled-out",),
 }
 REASONS = {"refused": "must be divisible by tensor parallel size", "flashinfer": "flashinfer is not installed"}
 
 
 class Metrics:
-    """Counters of each launch's vLLM, read when its rounds are done and before it is stopped."""
+    """Counters of each launch's vLLM, read after its last round."""
 
     def __init__(self) -> None:
         self.by_launch: dict[str, dict[str, float]] = {}
 
     def __call__(self, before: State, event: ev.Event, after: State) -> None:
-        if not isinstance(event, ev.VerdictReached):
+        if not isinstance(event, ev.RoundMeasured) or event.index + 1 < after.playbook.workloads[0].rounds:
             return
-        launch = after.launches[after.experiments[event.experiment].launches[-1]]
-        if launch.rounds:
-            with urllib.request.urlopen(f"http://127.0.0.1:{launch.port}/metrics", timeout=10) as answer:
-                self.by_launch[launch.id] = counters(answer.read().decode())
+        launch = after.launches[event.launch]
+        with urllib.request.urlopen(f"http://127.0.0.1:{launch.port}/metrics", timeout=10) as answer:
+            self.by_launch[launch.id] = counters(answer.read().decode())
 
 
 def counters(text: str) -> dict[str, float]:
@@ -58,10 +59,10 @@ def counters(text: str) -> dict[str, float]:
 def check_verdicts(state: State) -> list[str]:
     """What is not as expected."""
     wrong = []
-    for name, word in EXPECTED.items():
+    for name, words in EXPECTED.items():
         verdict = state.experiments[name].verdict
-        if verdict is None or verdict.word != word:
-            wrong.append(f"{name}: expected {word}, found {verdict}")
+        if verdict is None or verdict.word not in words:
+            wrong.append(f"{name}: expected {' or '.join(words)}, found {verdict}")
         elif (reason := REASONS.get(name)) and reason not in verdict.reason:
             wrong.append(f"{name}: the reason should say {reason!r}: {verdict.reason}")
     return wrong

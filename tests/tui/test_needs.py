@@ -109,6 +109,7 @@ async def test_d_declines_a_step_by_skipping_its_experiment():
         assert source.submitted == [ev.ExperimentSkipped(at=1001.0, experiment="build")]
         app.refresh_state(play(source.state, *source.submitted))
         await until(pilot, lambda: "nothing waits for you" in app.text)
+        assert "approve" not in app.text and "back" in app.text, "keys that decide nothing are not shown"
         await pilot.press("y", "Y", "a", "d", "enter", "down")
         assert len(source.submitted) == 1
 

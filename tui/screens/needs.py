@@ -58,17 +58,23 @@ class NeedsScreen(StateScreen):
 
     def show(self, state: State, now: float) -> None:
         """Draw what changed; the chosen need stays chosen."""
-        before = self._queue.chosen
+        before, were_some = self._queue.chosen, bool(self._needs)
         self._needs = {need.key: need for need in needs(state)}
         self._queue.show([Pick(key, need) for key, need in self._needs.items()])
         self._queue.display = self.query_one("#need").display = bool(self._needs)
         self.query_one("#nothing").display = not self._needs
+        if bool(self._needs) != were_some:
+            self.refresh_bindings()
         if self._queue.chosen != before:
             self._armed_at = now + ARM_S
         if (need := self._needs.get(self._queue.chosen or "")) is not None:
             if self._text.view is not None and need != self._text.view and need.key == self._text.view.key:
                 self._armed_at = now + ARM_S
             self._text.show(need)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where nothing waits there is nothing to decide."""
+        return bool(self._needs) or action not in ("approve", "approve_all", "accept", "decline")
 
     def on_pick_list_chosen(self, message: PickList.Chosen) -> None:
         """A person chose: it is in full on the screen, and decisions are about it."""

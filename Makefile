@@ -60,7 +60,7 @@ real-failures: $(READY)  ## fourteen ways a real vLLM fails, each with its reaso
 	$(REAL_VLLM)
 	$(BIN)/python tests/real/failures.py
 
-real-llamacpp: $(READY)  ## a real llama-server on this machine's CPU: its playbook, whole (25 minutes; the first run compiles it: 11 more)
+real-llamacpp: $(READY)  ## a real llama-server on this machine's CPU: every experiment of its playbook (25 minutes; the first run compiles it: 11 more)
 	$(BIN)/python -m tests.real.setup_llamacpp
 	$(BIN)/python -m tests.real.make_gguf
 	$(BIN)/python -m tests.real.llamacpp

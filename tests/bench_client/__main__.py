@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from tests.bench_client.clients import CLIENTS, Client, Load, install, work_folder
+from tests.bench_client.clients import CLIENTS, PACED, Client, Load, install, work_folder
 from tests.bench_client.figures import OUTPUT_LEN, PACED_TOKENS_PER_S, block, figures, with_block
 from tests.bench_client.runs import Run, RunError, fast_server, line_of, measure, runs_of
 from tests.real.setup_vllm import SetupError
@@ -61,7 +61,7 @@ def plan(scale: Scale, clients: Sequence[Client]) -> Iterator[tuple[str, Client,
             yield "full", client, max(requests, concurrency), concurrency, repeat
         for requests in scale.paced_sizes:
             for client in clients:
-                if client.name == "tunebot":
+                if client.name in PACED:
                     yield "paced", client, requests, PACED_CONCURRENCY, repeat
 
 

@@ -75,16 +75,24 @@ def imported(file: str) -> Callable[[Load, Path], float]:
     return duration_s
 
 
+BIN = HERE.parents[1] / ".venv" / "bin"
+
+
+def bare_argv(load: Load, out: Path) -> list[str]:
+    """The floor."""
+    amounts = map(str, (load.requests, load.concurrency, load.output_len))
+    return [str(BIN / "python"), str(HERE / "bare.py"), load.url, *amounts]
+
+
 def tunebot_argv(load: Load, out: Path) -> list[str]:
     """`tunebot bench`."""
-    python = HERE.parents[1] / ".venv" / "bin" / "tunebot"
     shape = ["--input-len", str(INPUT_LEN), "--output-len", str(load.output_len)]
     amount = ["--requests", str(load.requests), "--concurrency", str(load.concurrency)]
-    return [str(python), "bench", load.url, "--json", "--model", MODEL, *shape, *amount]
+    return [str(BIN / "tunebot"), "bench", load.url, "--json", "--model", MODEL, *shape, *amount]
 
 
-def tunebot_duration_s(load: Load, out: Path) -> float:
-    """Of what `tunebot bench --json` printed."""
+def printed_duration_s(load: Load, out: Path) -> float:
+    """Of what `tunebot bench --json`, and bare.py, printed."""
     made = json.loads((out / "stdout").read_text(encoding="utf-8"))
     if made["completed"] != load.requests:
         raise ValueError(f"{made['completed']} of {load.requests} requests completed")
@@ -139,12 +147,15 @@ def guidellm_argv(load: Load, out: Path) -> list[str]:
 
 
 CLIENTS = (
-    Client("tunebot", __version__, tunebot_argv, tunebot_duration_s, (Exit.OK, Exit.NOT_COMPARABLE)),
+    Client("tunebot", __version__, tunebot_argv, printed_duration_s, (Exit.OK, Exit.NOT_COMPARABLE)),
     Client("vllm bench serve", VLLM, vllm_argv, imported("result.json")),
     Client("sglang.bench_serving", peer("sglang").version, sglang_argv, imported("result.jsonl")),
     Client("AIPerf", peer("aiperf").version, aiperf_argv, imported("profile_export_aiperf.json")),
     Client("GuideLLM", peer("guidellm").version, guidellm_argv, imported("benchmarks.json")),
+    Client("bare client", "(only stamps and keeps)", bare_argv, printed_duration_s),
 )
+PACED = ("tunebot", "bare client")
+"""The clients that are measured at the server's pace too."""
 
 
 def install() -> None:

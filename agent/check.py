@@ -2,16 +2,16 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from agent.bench.datafile import looking_from
+from agent.core.model import LaunchConfig
 from agent.core.pivots import group_before, group_of
-from agent.core.plan import approvals_needed, overlay, plan_approval
-from agent.core.smoke import asks_for_smoke
-from agent.core.state import ExperimentState
+from agent.core.plan import approvals_needed, plan_approval, planned_configs
+from agent.core.smoke import has_smoke
 from agent.core.views.basics import SMOKE_LOAD, duration
 from agent.diagnostics import Exit, UserError
 from agent.flags_located import Checked, check_by_source
@@ -65,11 +65,12 @@ def _count(items: Sequence[object], word: str) -> str:
 
 def _plan_of(playbook: Playbook) -> dict[str, Any]:
     """The plan as JSON-ready values. Times are seconds, None where nothing like it was loaded before."""
-    load_s = _usual_load_s(playbook)
+    configs = planned_configs(playbook)
+    load_s = _usual_load_s(playbook, configs)
     loads = len(playbook.experiments)
     return {
         "name": playbook.name,
-        "experiments": [_experiment(playbook, experiment) for experiment in playbook.experiments],
+        "experiments": [_experiment(playbook, one, configs[one.id]) for one in playbook.experiments],
         "loads_at_most": loads,
         "load_s": load_s,
         "loading_at_most_s": None if load_s is None else load_s * loads,
@@ -77,7 +78,7 @@ def _plan_of(playbook: Playbook) -> dict[str, Any]:
     }
 
 
-def _experiment(playbook: Playbook, experiment: Experiment) -> dict[str, Any]:
+def _experiment(playbook: Playbook, experiment: Experiment, config: LaunchConfig) -> dict[str, Any]:
     group = group_of(playbook, experiment.id)
     before = group_before(playbook, group) if group else None
     return {
@@ -87,7 +88,7 @@ def _experiment(playbook: Playbook, experiment: Experiment) -> dict[str, Any]:
         "when": experiment.when.model_dump(by_alias=True, mode="json") if experiment.when else None,
         "after": before.title if before else None,
         "removes": dict(experiment.removes),
-        "smoke": asks_for_smoke(playbook, experiment),
+        "smoke": has_smoke(playbook, experiment, config),
         "preflights": len(experiment.preflight),
         "research": len(experiment.research),
         "approvals": list(approvals_needed(playbook, experiment)),
@@ -95,9 +96,8 @@ def _experiment(playbook: Playbook, experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _usual_load_s(playbook: Playbook) -> float | None:
-    baseline = next(e for e in playbook.experiments if e.baseline)
-    config = overlay(playbook, [ExperimentState(spec=baseline)])
+def _usual_load_s(playbook: Playbook, configs: Mapping[str, LaunchConfig]) -> float | None:
+    config = configs[next(experiment.id for experiment in playbook.experiments if experiment.baseline)]
     target = playbook.target if isinstance(playbook.target, str) else playbook.target.ssh
     model = KINDS[config.kind].model_of(config.args)
     phases = LoadHistoryFile(history_file()).phases_s(target, config.kind, model)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from agent.core.plan import lineage, overlay
-from agent.core.state import ExperimentState
+from agent.core.plan import planned_configs
 from agent.diagnostics import UserError
 from agent.flags.check import FlagProblem, check_args
 from agent.flags.demands import Demand, demands
@@ -37,12 +36,12 @@ def flag_reports(playbook: Playbook, target: str | None = None) -> Iterator[Flag
     `target` is that of `--target`, None for the playbook's own.
     """
     elsewhere = _elsewhere(playbook, target)
-    states = {experiment.id: ExperimentState(spec=experiment) for experiment in playbook.experiments}
+    configs = planned_configs(playbook)
     read = cache(_table)  # most experiments share a source
     for experiment in playbook.experiments:
         if experiment.baseline == "attach":
             continue
-        config = overlay(playbook, lineage(states, experiment.id))
+        config = configs[experiment.id]
         table = elsewhere or read(config.kind, config.source.get(config.kind))
         if isinstance(table, str):
             yield FlagReport(experiment=experiment.id, unread=table)

@@ -63,6 +63,24 @@ def test_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert json.loads(capsys.readouterr().out)["loads_at_most"] == 10
 
 
+def test_the_plan_says_where_a_smoke_load_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "test.yaml"
+    file.write_text(
+        "tunebot: 1\nname: smoke\ntarget: simulated\nsmoke: dummy\n"
+        "server: {kind: sglang, command: [sglang], args: {model-path: m/M}}\nobjective: {workload: w}\n"
+        "workloads: [{name: w, input_len: 8, output_len: 8, requests: 4}]\n"
+        "experiments:\n"
+        "  - {id: base, baseline: true}\n"
+        "  - {id: none, based_on: base, smoke: false}\n"
+        "  - {id: dummy, based_on: base, args: {load-format: dummy}}\n"
+        "  - {id: still-dummy, based_on: dummy}\n"
+        "  - {id: gguf, based_on: base, args: {model-path: m/M.gguf}}\n"
+    )
+    assert main(["check", str(file), "--json"]) == 0
+    smoke = {one["id"]: one["smoke"] for one in json.loads(capsys.readouterr().out)["experiments"]}
+    assert smoke == {"base": True, "none": False, "dummy": False, "still-dummy": False, "gguf": False}
+
+
 def test_a_missing_playbook_names_the_shipped_ones(capsys: pytest.CaptureFixture[str]) -> None:
     code, error = complaint(capsys, "run", "no-such.yaml")
     assert code == 2 and "demo" in error and "example" in error

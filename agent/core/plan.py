@@ -22,6 +22,12 @@ def config_of(state: State, experiment: str) -> LaunchConfig:
     return overlay(state.playbook, lineage(state.experiments, experiment))
 
 
+def planned_configs(playbook: Playbook) -> dict[str, LaunchConfig]:
+    """What each experiment of a playbook would run by its words alone, by their ids."""
+    planned = {experiment.id: ExperimentState(spec=experiment) for experiment in playbook.experiments}
+    return {name: overlay(playbook, lineage(planned, name)) for name in planned}
+
+
 def overlay(playbook: Playbook, chain: list[ExperimentState]) -> LaunchConfig:
     """The playbook's server with the changes of `chain` laid over it; None takes an inherited flag away."""
     server = playbook.server

@@ -14,25 +14,28 @@ from agent.playbook.model import Experiment, Playbook
 from agent.playbook.smoke import DUMMY, FORMAT, NOT_WITH_DUMMY
 
 
-def asks_for_smoke(playbook: Playbook, experiment: Experiment) -> bool:
-    """Whether a playbook wants smoke loads of an experiment, and has a server that can make them."""
+def has_smoke(playbook: Playbook, experiment: Experiment, config: LaunchConfig) -> bool:
+    """Whether the first launch of an experiment, which runs `config`, has a smoke load before it.
+
+    The playbook asks for it, its kind of server can make it, and the model has other weights than dummy ones.
+    """
     asked = playbook.smoke if experiment.smoke is None else experiment.smoke
-    return bool(asked) and playbook.server.kind in NOT_WITH_DUMMY and experiment.baseline != "attach"
+    if not asked or config.kind not in NOT_WITH_DUMMY or experiment.baseline == "attach":
+        return False
+    return not is_dummy(config) and not _needs_its_format(model_of(config))
 
 
 def is_wanted(state: State, experiment: ExperimentState) -> bool:
     """Whether a smoke load comes before the next launch of an experiment.
 
-    None does where a load of its present flags got ready, of whichever weights, none where a person tries it again
-    after a load (the dummy weights may be all that did not work), and none where the model has no other weights.
+    None does where a load of its present flags got ready, of whichever weights, and none where a person tries it again
+    after a load (the dummy weights may be all that did not work).
     """
-    again = experiment.overruled and experiment.since
-    if again or not asks_for_smoke(state.playbook, experiment.spec):
+    if experiment.overruled and experiment.since:
         return False
     if any(state.launches[name].load_s is not None for name in experiment.launches[experiment.since :]):
         return False
-    config = config_of(state, experiment.id)
-    return not is_dummy(config) and not _needs_its_format(model_of(config))
+    return has_smoke(state.playbook, experiment.spec, config_of(state, experiment.id))
 
 
 def is_dummy(config: LaunchConfig) -> bool:

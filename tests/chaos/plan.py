@@ -3,7 +3,7 @@
 A session is a row of lives: each but the last is ended by a kill, and the next one resumes. Five schedules: `time` (a
 random time), `state` (a random moment of a chosen state), `write` and `step` (the k-th journal write and the k-th
 request to the target, for each k), `server` (the leader or a rank of the running launch is killed as well), and `pair`
-(two operators at once on one host).
+(two operators at once on one host). A state that was hit too seldom gets sessions that are aimed at it.
 """
 
 import random
@@ -120,7 +120,7 @@ def _plan(seed: int, number: int, schedule: Schedule, ssh: bool | None = None, c
     # The exhaustive schedules know the places of the plain session.
     launches, guard = (1, False) if schedule in MOMENTS else (rng.choice((1, 1, 2, 3)), rng.random() < GUARDED)
     count = KILLS if schedule == "time" else KILLS // 2
-    if schedule == "state":
+    if schedule == "state" and not cues:
         cues = list(_in_states(rng, serve, launches, guard))
     if schedule == "server":
         cues = _with_server(rng)
@@ -219,6 +219,32 @@ PARTS: tuple[tuple[str, ...], ...] = (
 SERVING = ("StopRequested", "LaunchStarted", "ServerReady", "SessionEnded")
 AGAIN = ("LaunchPlanned", "LaunchStarted", "RoundRequested", "StopRequested")
 """Where a session is hit whose last experiment, or its baseline, is launched again."""
+
+
+AIMS = {
+    "between": "ServerStopped",
+    "preparing": "PrepareRequested",
+    "requested": "LaunchRequested",
+    "loading": "LaunchStarted",
+    "ready": "ServerReady",
+    "measuring": "RoundRequested",
+    "failed": "ServerFailed",
+    "stopping": "StopRequested",
+    "researching": "TaskRequested",
+    "serving or ended": "SessionEnded",
+}
+"""The states, and the event with which each begins."""
+LAST_LAUNCH = 6
+"""Which launch of the plain session is the one that is left running."""
+
+
+def aimed(seed: int, number: int, state: str) -> SessionPlan:
+    """A plain session that is killed in one state, once in each of its lives."""
+    rng = random.Random(f"{seed}:{number}:{state}")
+    name, serve = AIMS[state], state == "serving or ended"
+    names = [("LaunchStarted", LAST_LAUNCH), ("ServerReady", 1), (name, 1)] if serve else [(name, 1)] * (KILLS // 2)
+    cues = [Cue(at="name", name=at, n=n, delay_s=rng.uniform(0, LASTS_S.get(at, 0.0))) for at, n in names]
+    return replace(_plan(seed, number, "state", ssh=False, cues=cues), serve=serve, launches=1, guard=False)
 
 
 def _in_states(rng: random.Random, serve: bool, launches: int, guard: bool) -> Iterator[Cue]:

@@ -7,10 +7,11 @@ import pytest
 from agent.sim.ledger import read_ledger
 from agent.sim.procs import append
 from tests.chaos import case
-from tests.chaos.case import play
+from tests.chaos.case import Result, play
 from tests.chaos.oracle import judge
-from tests.chaos.plan import MOMENTS, Cue, Life, Places, SessionPlan, exhaustive, plans
-from tests.chaos.session import Operator, Without
+from tests.chaos.plan import AIMS, MOMENTS, Cue, Life, Places, SessionPlan, aimed, exhaustive, plans
+from tests.chaos.run import too_few
+from tests.chaos.session import Kill, Operator, Without
 
 PLACES = Places(writes=100, local_steps=150, ssh_steps=120)
 
@@ -44,6 +45,33 @@ def test_some_sessions_launch_again_and_some_have_a_guard() -> None:
     others = [plan for plan in made if plan.schedule not in MOMENTS]
     assert {plan.launches for plan in others} == {1, 2, 3} and {plan.guard for plan in others} == {True, False}
     assert all((plan.launches, plan.guard) == (1, False) for plan in made if plan.schedule in MOMENTS)
+
+
+def test_sessions_are_aimed_at_what_was_hit_too_seldom() -> None:
+    """Each of their cues is the beginning of that state, or the only way there."""
+    for state, name in AIMS.items():
+        plan = aimed(7, 30, state)
+        cues = [cue for life in plan.lives for cue in life.cues]
+        assert plan == aimed(7, 30, state) and not plan.ssh and (plan.launches, plan.guard) == (1, False)
+        assert {cue.name for cue in cues} == ({"LaunchStarted", "ServerReady", name} if plan.serve else {name})
+
+
+def result(*states: str) -> Result:
+    kills = [Kill(state, researching=False, cue="") for state in states]
+    return Result(aimed(7, 0, "ready"), kills, Counter(), [], None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kills", "seen", "few"),
+    [
+        (200, [state for state in AIMS for _ in range(20)], ["researching"]),  # a state beside another one
+        (200, [state for state in AIMS if state != "failed" for _ in range(30)], ["failed", "researching"]),
+        (20, [state for state in AIMS for _ in range(2)], []),
+        (30, ["serving", "ended", *(state for state in AIMS for _ in range(2))], ["researching"]),
+    ],
+)
+def test_what_was_hit_too_seldom(kills: int, seen: list[str], few: list[str]) -> None:
+    assert too_few(kills, [result(*seen)]) == few
 
 
 def _plan(*names: str) -> SessionPlan:

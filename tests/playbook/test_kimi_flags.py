@@ -6,8 +6,7 @@ The trees are those of the simulated host, which have a part of the real ones' f
 
 import pytest
 
-from agent.core.plan import lineage, overlay
-from agent.core.state import ExperimentState
+from agent.core.plan import planned_configs
 from agent.flags.check import check_args
 from agent.flags.model import FlagTable
 from agent.paths import shipped_playbooks
@@ -32,15 +31,14 @@ def tables() -> dict[str, FlagTable]:
 def test_every_flag_is_known_to_the_server_that_its_experiment_is_for(
     playbook: Playbook, tables: dict[str, FlagTable]
 ) -> None:
-    states = {one.id: ExperimentState(spec=one) for one in playbook.experiments}
     asked: dict[str, set[str]] = {version: set() for version in tables}
-    for name in states:
-        config = overlay(playbook, lineage(states, name))
+    planned = planned_configs(playbook)
+    for name, config in planned.items():
         for version, known in tables.items():
             if config.version and satisfies(version, config.version):
                 asked[version].add(name)
                 assert not check_args(known, config.args), name
-    assert asked == {"0.5.9": states.keys() - NEW, "0.5.23": NEW}
+    assert asked == {"0.5.9": planned.keys() - NEW, "0.5.23": NEW}
 
 
 def test_the_baseline_of_the_first_build_does_not_parse_in_the_second(

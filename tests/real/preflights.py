@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.core.model import Host, LaunchConfig, PreflightOutcome
-from agent.core.plan import lineage, overlay
-from agent.core.state import ExperimentState
+from agent.core.plan import planned_configs
 from agent.fragments import shipped_fragments
 from agent.paths import shipped_playbooks
 from agent.playbook.load import load_playbook
@@ -164,7 +163,7 @@ async def judge(name: str, position: int, home: Path) -> bool:
     """Print the decisions about one version; whether all are right and in time."""
     version = VERSIONS[position]
     playbook = playbook_of(name, version, home)
-    states = {experiment.id: ExperimentState(spec=experiment) for experiment in playbook.experiments}
+    configs = planned_configs(playbook)
     target = LocalTarget("local", workdir=home / "work", home=home, path_prefix=str(home / f"bin-{version.nvcc}"))
     wired = await wiring(target, GPUS)
     host = Host(name="gpu8", gpus=GPUS, cuda=wired.cuda, links=wired.links)
@@ -177,7 +176,7 @@ async def judge(name: str, position: int, home: Path) -> bool:
         print(f"  table of flags {which} in {time.monotonic() - began:.2f} s")
     seen: dict[str, int] = {}
     for experiment in playbook.experiments:
-        config = overlay(playbook, lineage(states, experiment.id))
+        config = configs[experiment.id]
         if config.version and satisfies(version.sglang, config.version):
             outcome, told = await decide(target, EVERY_FLAG, host, config, flags)
             if outcome != "fine":

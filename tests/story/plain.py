@@ -18,9 +18,8 @@ from agent.bench.client import Server, first_model
 from agent.bench.load import run_load
 from agent.bench.plan import plan_of, warm_up_plan
 from agent.core.model import LaunchConfig
-from agent.core.plan import flag_words, overlay
-from agent.core.state import ExperimentState
-from agent.playbook.model import Experiment, Playbook, Workload
+from agent.core.plan import flag_words, planned_configs
+from agent.playbook.model import Playbook, Workload
 from agent.servers.common import with_address
 from agent.sim.host import SimHost
 from tests.sim.conftest import free_port
@@ -32,23 +31,17 @@ def tune(playbook: Playbook, ids: list[str], host: SimHost) -> float:
     """Try the experiments in this order on a host; the seconds that it took."""
     began = time.monotonic()
     specs = {one.id: one for one in playbook.experiments}
+    configs = planned_configs(playbook)
     for name in ids:
         for step in specs[name].prepare:
             if not (step.creates and _at_home(step.creates, host).exists()):
                 subprocess.run(
                     _words(step.run, host), env=host.full_env(), cwd=host.home, check=True, capture_output=True
                 )
-        with _serving(_config(playbook, specs, name), host) as url:
+        with _serving(configs[name], host) as url:
             for workload in playbook.workloads:
                 asyncio.run(_measure(url, workload))
     return time.monotonic() - began
-
-
-def _config(playbook: Playbook, specs: dict[str, Experiment], name: str) -> LaunchConfig:
-    chain = [specs[name]]
-    while parent := chain[0].based_on:
-        chain.insert(0, specs[parent])
-    return overlay(playbook, [ExperimentState(spec=spec) for spec in chain])
 
 
 @contextmanager

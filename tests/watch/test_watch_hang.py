@@ -46,9 +46,18 @@ def test_evidence_beyond_silence(first: Activity, then: Activity, said: str) -> 
 def test_compilers_are_slow_and_not_stuck() -> None:
     hang = HangWatch(None)
     hang.look(host(look(1), look(2, "ninja"), look(3, "cicc")), 60)
-    assert hang.doubt(Phase.KV_CACHE, 60) == "slow: compiling (cicc, ninja) in kv-cache for 1:00"
+    assert hang.doubt(Phase.KV_CACHE, 60) == "slow: compiling in kv-cache for 1:00 (cicc, ninja)"
     hang.moved(61)
     assert hang.doubt(Phase.KV_CACHE, 70) == ""
+
+
+def test_between_two_compilers_a_build_goes_on() -> None:
+    hang = HangWatch(None)
+    hang.look(host(look(1), look(2, "nvcc")), 60)
+    hang.look(host(look(1)), 62)
+    assert hang.doubt(Phase.KV_CACHE, 62) == "slow: compiling in kv-cache for 1:02 (nvcc)"
+    hang.look(host(look(1)), 80)
+    assert hang.doubt(Phase.KV_CACHE, 80).startswith("no progress for 1:20 in kv-cache")
 
 
 def test_a_rank_that_stays_behind_is_named_and_that_it_is_stopped() -> None:

@@ -31,7 +31,7 @@ test: $(READY)  ## the tests, in under five minutes on two cores
 	$(BIN)/pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 long: $(READY)  ## the tests that take longest: ten thousand hostile texts, kills, broken links, relaunches
-	$(BIN)/pytest -n 2 -m long
+	$(BIN)/pytest -n 4 --dist worksteal -m long
 
 kimi: $(READY)  ## the playbook of Kimi-K2.5 on eight PCIe Blackwells, whole, on the simulated host (some minutes)
 	$(BIN)/pytest -m kimi tests/session/test_kimi.py
@@ -41,7 +41,7 @@ story: $(READY)  ## the story's campaign beside the same plan without looking fi
 	$(BIN)/python -m tests.story.overlap
 
 worlds: $(READY)  ## fifty (or N) shuffled worlds, judged by the simulator's ledger
-	$(BIN)/pytest -n 2 -m long tests/session/test_worlds.py --worlds $(or $(N),50)
+	$(BIN)/pytest -n 4 --dist worksteal -m long tests/session/test_worlds.py --worlds $(or $(N),50)
 
 chaos: $(READY)  ## tunebot killed 200 times and resumed, judged by the simulator's ledger (N=1000 for more)
 	$(BIN)/python -m tests.chaos.run $(or $(N),200) $(if $(SEED),--seed $(SEED)) $(if $(FIGURES),--figures $(FIGURES))

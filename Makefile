@@ -54,7 +54,7 @@ check: $(READY)  ## style, types, import contracts
 
 real: $(READY)  ## a real vLLM on this machine's CPU (the first run installs it into the cache folder: 4 GB)
 	$(REAL_VLLM)
-	$(BIN)/python tests/real/run.py
+	$(BIN)/python -m tests.real.run
 
 real-failures: $(READY)  ## fourteen ways a real vLLM fails, each with its reason (about 7 minutes)
 	$(REAL_VLLM)

@@ -7,7 +7,6 @@ figures then go to tests/real/llamacpp.json. 20 to 30 minutes on two cores.
 """
 
 import argparse
-import asyncio
 import json
 import os
 import platform
@@ -15,7 +14,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,16 +21,14 @@ from typing import Any
 import yaml
 
 from agent import __version__
-from agent.core import events as ev
 from agent.core.model import Phase
 from agent.core.state import Launch, State
-from agent.headless import Printer
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook
-from agent.run import Options, run_session
 from agent.servers.known_flags import all_known_flags
 from agent.session import SessionFolder
 
+from .counters import Counters, play
 from .make_gguf import MODELS, gguf
 from .setup_llamacpp import SDIST, llama_server
 
@@ -62,21 +58,6 @@ FAILURES: dict[str, tuple[dict[str, Any], str, str]] = {
 _TIMES = re.compile(
     r"print_timing: id +\d+ \| task (\d+) \| (prompt eval|       eval) time = +[\d.]+ ms / +(\d+) tokens"
 )
-_COUNTER = re.compile(r"^llamacpp:(\w+_total) (\S+)$", re.MULTILINE)
-
-
-class Metrics:
-    """llama.cpp's counters of each launch, as they stood after its last round and before the guard's questions."""
-
-    def __init__(self) -> None:
-        self.by_launch: dict[str, dict[str, float]] = {}
-
-    def __call__(self, before: State, event: ev.Event, after: State) -> None:
-        if isinstance(event, ev.RoundMeasured):
-            port = after.launches[event.launch].port
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-                found = _COUNTER.findall(answer.read().decode())
-            self.by_launch[event.launch] = {name: float(value) for name, value in found}
 
 
 def playbook_text(folder: Path) -> str:
@@ -136,14 +117,14 @@ def check_phases(measured: list[Launch]) -> list[str]:
     return wrong
 
 
-def check_counts(state: State, measured: list[Launch], metrics: Metrics) -> list[str]:
+def check_counts(state: State, measured: list[Launch], counters: Counters) -> list[str]:
     """Where /metrics counted other tokens than tunebot. Both also count warm-ups and the readiness check."""
     wrong = []
     workloads = state.playbook.workloads
     warm_up = sum(workload.concurrency * workload.output_len for workload in workloads)
     for launch in measured:
         rounds = [r.metrics for r in (*launch.rounds, *launch.spoilt)]
-        counted = metrics.by_launch[launch.id]["tokens_predicted_total"]
+        counted = counters.by_launch[launch.id]["tokens_predicted_total"]
         extra = counted - sum(m.output_tokens for m in rounds) - warm_up
         # Each readiness check generates one token, and there is at least one.
         if not 1 <= extra <= 5:
@@ -222,12 +203,7 @@ def main() -> int:
     if missing := [path for path in (llama_server(), *map(gguf, MODELS)) if not path.exists()]:
         print(f"real-llamacpp: no {missing[0]}; `make real-llamacpp` makes it", file=sys.stderr)
         return 2
-    metrics, printer = Metrics(), Printer(lambda line: print(line, flush=True))
-
-    def listen(before: State, event: ev.Event, after: State) -> None:
-        printer(before, event, after)
-        metrics(before, event, after)
-
+    counters = Counters("llamacpp")
     with tempfile.TemporaryDirectory(prefix="tunebot-llamacpp-") as name:
         os.environ["XDG_STATE_HOME"] = name  # what other sessions on this machine measured is no part of this one
         text = playbook_text(Path(name))
@@ -235,15 +211,14 @@ def main() -> int:
         if not isinstance(playbook, Playbook):
             print(*playbook, sep="\n", file=sys.stderr)
             return 2
-        options = Options(target=None, approved=(), keep=False, logs=logs)
-        state, folder = asyncio.run(run_session(playbook, text, options, listen))
+        state, folder = play(playbook, text, logs, counters)
     if state.ending != "completed":
         print(f"real-llamacpp: the session ended as {state.ending}", file=sys.stderr)
         return 1
     measured = [launch for launch in state.launches.values() if launch.rounds]
     wrong, requests = check_requests(state, folder, measured)
     wrong += [*check_verdicts(state), *check_failures(state), *check_phases(measured)]
-    wrong += check_counts(state, measured, metrics)
+    wrong += check_counts(state, measured, counters)
     for line in wrong:
         print(f"WRONG {line}", file=sys.stderr)
     if not wrong:

@@ -4,22 +4,17 @@ Exit code 0 when every verdict is the expected one and the request and token cou
 """
 
 import argparse
-import asyncio
 import json
-import re
 import sys
-import urllib.request
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from agent.core import events as ev
 from agent.core.state import State
-from agent.headless import Printer
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook
-from agent.run import Options, run_session
 from agent.servers.known_flags import all_known_flags
+
+from .counters import Counters, play
 
 PLAYBOOK = Path(__file__).parents[2] / "playbooks" / "vllm-cpu.yaml"
 EXPECTED = {
@@ -34,28 +29,6 @@ EXPECTED = {
 REASONS = {"refused": "must be divisible by tensor parallel size", "flashinfer": "flashinfer is not installed"}
 
 
-class Metrics:
-    """Counters of each launch's vLLM, read after its last round."""
-
-    def __init__(self) -> None:
-        self.by_launch: dict[str, dict[str, float]] = {}
-
-    def __call__(self, before: State, event: ev.Event, after: State) -> None:
-        if not isinstance(event, ev.RoundMeasured) or event.index + 1 < after.playbook.workloads[0].rounds:
-            return
-        launch = after.launches[event.launch]
-        with urllib.request.urlopen(f"http://127.0.0.1:{launch.port}/metrics", timeout=10) as answer:
-            self.by_launch[launch.id] = counters(answer.read().decode())
-
-
-def counters(text: str) -> dict[str, float]:
-    """Prometheus counters, summed over their labels."""
-    sums: dict[str, float] = defaultdict(float)
-    for name, value in re.findall(r"^(vllm:\w+)(?:\{[^}]*\})? (\S+)$", text, re.MULTILINE):
-        sums[name] += float(value)
-    return sums
-
-
 def check_verdicts(state: State) -> list[str]:
     """What is not as expected."""
     wrong = []
@@ -68,16 +41,16 @@ def check_verdicts(state: State) -> list[str]:
     return wrong
 
 
-def check_counts(state: State, records: list[dict[str, Any]], metrics: Metrics) -> list[str]:
+def check_counts(state: State, records: list[dict[str, Any]], counters: Counters) -> list[str]:
     """Where vLLM counted other requests or tokens than tunebot. Both also count the warm-up and the readiness check."""
     wrong = []
     workload = state.playbook.workloads[0]
-    for name, counted in metrics.by_launch.items():
+    for name, counted in counters.by_launch.items():
         launch = state.launches[name]
         rounds = [r.metrics for r in launch.rounds]
         measured, tokens = sum(m.requests for m in rounds), sum(m.output_tokens for m in rounds)
-        extra = counted["vllm:request_success_total"] - measured - workload.concurrency
-        extra_tokens = counted["vllm:generation_tokens_total"] - tokens - workload.concurrency * workload.output_len
+        extra = counted["request_success_total"] - measured - workload.concurrency
+        extra_tokens = counted["generation_tokens_total"] - tokens - workload.concurrency * workload.output_len
         print(f"{launch.experiment}: {measured} requests and {tokens} tokens measured, {extra:.0f} readiness checks")
         # Each readiness check generates one token, and there is at least one.
         if not (1 <= extra <= 5 and extra_tokens == extra):
@@ -104,16 +77,10 @@ def main() -> int:
     if not isinstance(playbook, Playbook):
         print(*playbook, sep="\n", file=sys.stderr)
         return 2
-    metrics, printer = Metrics(), Printer(lambda line: print(line, flush=True))
-
-    def listen(before: State, event: ev.Event, after: State) -> None:
-        printer(before, event, after)
-        metrics(before, event, after)
-
-    options = Options(target=None, approved=(), keep=False, logs=logs)
-    state, folder = asyncio.run(run_session(playbook, PLAYBOOK.read_text(), options, listen))
+    counters = Counters("vllm")
+    state, folder = play(playbook, PLAYBOOK.read_text(), logs, counters)
     records = [json.loads(line) for line in (folder.path / "measurements.jsonl").read_text().splitlines()]
-    wrong = [*check_verdicts(state), *check_counts(state, records, metrics), *check_overlap(state)]
+    wrong = [*check_verdicts(state), *check_counts(state, records, counters), *check_overlap(state)]
     for line in wrong:
         print(f"WRONG {line}", file=sys.stderr)
     if not wrong:

@@ -9,7 +9,6 @@ tests/real/sglang.json. About ten minutes on an H200.
 """
 
 import argparse
-import asyncio
 import json
 import os
 import platform
@@ -17,20 +16,17 @@ import re
 import subprocess
 import sys
 import tempfile
-import urllib.request
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from agent import __version__
-from agent.core import events as ev
 from agent.core.model import Phase
 from agent.core.state import Launch, State
-from agent.headless import Printer
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook
-from agent.run import Options, run_session
 from agent.servers.known_flags import all_known_flags
+
+from .counters import Counters, play
 
 PLAYBOOK = Path(__file__).with_name("sglang-1gpu.yaml")
 FIGURES = Path(__file__).with_name("sglang.json")
@@ -50,27 +46,6 @@ PURPOSES = {"no-graphs": ["measure"], "too-small": ["smoke"], "many-gpus": []}
 PHASES = (Phase.LOAD_WEIGHTS, Phase.KV_CACHE, Phase.GRAPH_CAPTURE, Phase.WARMUP, Phase.READY)
 OWN_REQUESTS = 10
 """Requests at most that are neither measured nor a warm-up: SGLang's own warm-up, and looks at whether it is ready."""
-
-
-class Metrics:
-    """SGLang's counters of each launch, as they stood after its last round and before the guard's questions."""
-
-    def __init__(self) -> None:
-        self.by_launch: dict[str, dict[str, float]] = {}
-
-    def __call__(self, before: State, event: ev.Event, after: State) -> None:
-        if isinstance(event, ev.RoundMeasured):
-            port = after.launches[event.launch].port
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-                self.by_launch[event.launch] = counters(answer.read().decode())
-
-
-def counters(text: str) -> dict[str, float]:
-    """Prometheus counters, summed over their labels."""
-    sums: dict[str, float] = defaultdict(float)
-    for name, value in re.findall(r"^(sglang:\w+)(?:\{[^}]*\})? (\S+)$", text, re.MULTILINE):
-        sums[name] += float(value)
-    return sums
 
 
 def said(python: str, code: str) -> str:
@@ -124,16 +99,16 @@ def check_launches(measured: list[Launch]) -> list[str]:
     return wrong
 
 
-def check_counts(state: State, measured: list[Launch], metrics: Metrics) -> list[str]:
+def check_counts(state: State, measured: list[Launch], counters: Counters) -> list[str]:
     """Where SGLang counted other requests or tokens than tunebot."""
     wrong = []
     workload = state.playbook.workloads[0]
     for launch in measured:
         rounds = [done.metrics for done in (*launch.rounds, *launch.spoilt)]
-        counted = metrics.by_launch[launch.id]
+        counted = counters.by_launch[launch.id]
         requests, tokens = sum(m.requests for m in rounds), sum(m.output_tokens for m in rounds)
-        more = counted["sglang:num_requests_total"] - requests - workload.concurrency
-        more_tokens = counted["sglang:generation_tokens_total"] - tokens - workload.concurrency * workload.output_len
+        more = counted["num_requests_total"] - requests - workload.concurrency
+        more_tokens = counted["generation_tokens_total"] - tokens - workload.concurrency * workload.output_len
         told = (
             f"{launch.experiment}: {requests} requests of {tokens} tokens; SGLang {more:.0f} of {more_tokens:.0f} more"
         )
@@ -180,22 +155,16 @@ def main() -> int:
     options = parser.parse_args()
     source = Path(said(options.python, "import sglang; print(sglang.__file__)")).parent
     text = playbook_text(options.python, source)
-    metrics, printer = Metrics(), Printer(lambda line: print(line, flush=True))
-
-    def listen(before: State, event: ev.Event, after: State) -> None:
-        printer(before, event, after)
-        metrics(before, event, after)
-
+    counters = Counters("sglang")
     with tempfile.TemporaryDirectory(prefix="tunebot-sglang-") as history:
         os.environ["XDG_STATE_HOME"] = history  # what other sessions on this machine measured is no part of this one
         playbook = load_playbook(text.encode(), str(PLAYBOOK), all_known_flags())
         if not isinstance(playbook, Playbook):
             print(*playbook, sep="\n", file=sys.stderr)
             return 2
-        run = Options(target=None, approved=(), keep=False, logs=options.logs)
-        state, _ = asyncio.run(run_session(playbook, text, run, listen))
+        state, _ = play(playbook, text, options.logs, counters)
     measured = [launch for launch in state.launches.values() if launch.rounds]
-    wrong = [*check_verdicts(state), *check_launches(measured), *check_counts(state, measured, metrics)]
+    wrong = [*check_verdicts(state), *check_launches(measured), *check_counts(state, measured, counters)]
     for line in wrong:
         print(f"WRONG {line}", file=sys.stderr)
     if state.ending != "completed" or wrong:

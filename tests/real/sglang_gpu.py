@@ -5,7 +5,7 @@
 Needs an NVIDIA GPU with 20 GiB free, and a Python with SGLang and transformers in it (--python; else this one). A
 Llama of 1.1 billion random weights is made with it first. Exit code 0 where every verdict is the expected one, the
 smoke loads and the guard did what they are for, and tokens agree with SGLang's own /metrics; the figures then go to
-tests/real/sglang.json. About ten minutes on an H200.
+tests/real/sglang.json. 13 minutes on an H200.
 """
 
 import argparse
@@ -41,8 +41,8 @@ EXPECTED = {
 }
 REASONS = {"fewer-layers": "nats", "too-small": "in the smoke load"}
 """Words that a reason must have."""
-PURPOSES = {"no-graphs": ["measure"], "too-small": ["smoke"], "many-gpus": []}
-"""What the launches of an experiment were for."""
+PURPOSES = {"baseline": ["smoke", "measure"], "no-graphs": ["measure"], "too-small": ["smoke"], "many-gpus": []}
+"""What the first two launches of an experiment were for."""
 PHASES = (Phase.LOAD_WEIGHTS, Phase.KV_CACHE, Phase.GRAPH_CAPTURE, Phase.WARMUP, Phase.READY)
 OWN_REQUESTS = 10
 """Requests at most that are neither measured nor a warm-up: SGLang's own warm-up, and looks at whether it is ready."""
@@ -76,7 +76,7 @@ def check_verdicts(state: State) -> list[str]:
         if verdict is None or verdict.word not in words or REASONS.get(name, "") not in verdict.reason:
             wrong.append(f"{name}: expected {' or '.join(words)} {REASONS.get(name, '')}, found {verdict}")
         purposes = [state.launches[launch].purpose for launch in experiment.launches]
-        if name in PURPOSES and purposes != PURPOSES[name]:
+        if name in PURPOSES and purposes[:2] != PURPOSES[name]:
             wrong.append(f"{name}: launched for {purposes}")
     return wrong
 

@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from agent import __version__
+from agent.core.guard import GuardResult, logprob_change, normal
 from agent.core.model import Phase
 from agent.core.state import Launch, State
+from agent.core.verdict import guard_of
 from agent.playbook.load import load_playbook
 from agent.playbook.model import Playbook
 from agent.servers.known_flags import all_known_flags
@@ -123,10 +125,12 @@ def figures(state: State, python: str) -> dict[str, Any]:
     gpu = state.host.gpus[0]
     versions = said(python, "import json,sglang,torch; print(json.dumps([sglang.__version__, torch.__version__]))")
     experiments = {}
+    theirs = guard_of(state, state.baseline.id)
     for name, experiment in state.experiments.items():
         launches = [state.launches[launch] for launch in experiment.launches]
         verdict = experiment.verdict
         rounds = [done.metrics for launch in launches for done in launch.rounds]
+        answers = guard_of(state, name)
         experiments[name] = {
             "verdict": verdict.word if verdict else None,
             "reason": verdict.reason if verdict else experiment.reason,
@@ -134,7 +138,7 @@ def figures(state: State, python: str) -> dict[str, Any]:
             "tokens_per_s": [round(one.output_throughput) for one in rounds],
             "watts": [round(one.gpu_use.watts) for one in rounds if one.gpu_use],
             "busy": [round(one.gpu_use.busy, 2) for one in rounds if one.gpu_use],
-        }
+        } | (_beside(answers, theirs) if answers and theirs and name != state.baseline.id else {})
     return {
         "machine": {"gpu": gpu.name, "driver": gpu.driver, "cores": os.cpu_count()},
         "versions": {
@@ -144,6 +148,13 @@ def figures(state: State, python: str) -> dict[str, Any]:
         "minutes": round((state.now - state.started_at) / 60, 1),
         "experiments": experiments,
     }  # fmt: skip
+
+
+def _beside(answers: GuardResult, theirs: GuardResult) -> dict[str, Any]:
+    """How answers differ from those of the baseline: in nats a token of its own, and in words."""
+    same = sum(normal(one) == normal(other) for one, other in zip(answers.answers, theirs.answers, strict=True))
+    change = logprob_change(answers, theirs)
+    return {"nats": None if change is None else round(change, 4), "same_answers": f"{same} of {len(theirs.answers)}"}
 
 
 def main() -> int:

@@ -47,7 +47,7 @@ def check_counts(state: State, records: list[dict[str, Any]], counters: Counters
     workload = state.playbook.workloads[0]
     for name, counted in counters.by_launch.items():
         launch = state.launches[name]
-        rounds = [r.metrics for r in launch.rounds]
+        rounds = [r.metrics for r in (*launch.rounds, *launch.spoilt)]
         measured, tokens = sum(m.requests for m in rounds), sum(m.output_tokens for m in rounds)
         extra = counted["request_success_total"] - measured - workload.concurrency
         extra_tokens = counted["generation_tokens_total"] - tokens - workload.concurrency * workload.output_len
